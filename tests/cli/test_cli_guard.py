@@ -111,6 +111,7 @@ def test_networks_of_a_fixed_batch_and_with_other_outputs_keep_what_they_give(sh
         (["--ood", "greys", "--ood-detector", "vim"], "vim learns from training images"),
         (["--coverage", "1.5"], "--coverage"),
         (["--ood", "greys", "--scored", "subset"], "all classes of it"),
+        (["--ood", "greys", "--unmatched", "wrong"], "leave out --scored, --class-groups and --unmatched wrong"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence_and_write_nothing(shiftproof: Shiftproof, typed: list[str], told: str) -> None:
@@ -144,12 +145,13 @@ def test_photos_and_scores_are_watched_and_the_watch_goes_on(shiftproof: Shiftpr
     assert json.loads(again.out)["images"] == 70
     assert Path("watch/watch.jsonl").read_text().splitlines() == lines
     scores = [json.loads(line)["ood_score"] for line in lines[1:]]
-    Path("scores.csv").write_text("\n".join(["ood_score", *map(str, scores)]))
+    Path("scores.csv").write_text("\n".join(["ood_score", *map(str, scores), "-0."]))
     np.save("scores.npy", np.array(scores))
     Path("scores.jsonl").write_text("".join(f'{{"ood_score": {one}}}\n' for one in scores) + '{"ood_sc')
     for name in ("scores.csv", "scores.npy", "scores.jsonl"):
-        told = json.loads(shiftproof("watch", "guard", name, "-o", f"of-{name}", "--json").out)
-        assert told["evidence"] == pytest.approx(json.loads(again.out)["evidence"])
+        said = shiftproof("watch", "guard", name, "-o", f"of-{name}", "--json")
+        assert json.loads(said.out)["evidence"] == pytest.approx(json.loads(again.out)["evidence"])
+        assert (f"the last row of {name} may still be being written" in said.err) == (name != "scores.npy")
     assert shiftproof("watch", "guard", "scores.csv", "-o", "of-scores.csv", "--json").code == 0
     Path("scores.csv").write_text("ood_score\n1.0\n")
     fewer = shiftproof("watch", "guard", "scores.csv", "-o", "of-scores.csv")
@@ -161,6 +163,20 @@ def test_photos_and_scores_are_watched_and_the_watch_goes_on(shiftproof: Shiftpr
     graph.write_bytes(graph.read_bytes()[:-1] + b"?")
     changed = shiftproof("watch", "guard", "stream", "-o", "watch3", "--quiet")
     assert (changed.code, "is not the file that guard.json was written with" in changed.err) == (1, True)
+
+
+def test_photos_that_cannot_be_read_do_not_stop_a_watch(shiftproof: Shiftproof, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guarded(shiftproof, "--ood", "greys", "--ood-detector", "energy", "-o", "guard").code == 0
+    monkeypatch.setattr("shiftproof.bench.watched.AT_ONCE", 2)
+    Path("stream").mkdir()
+    for name in ("a1", "a2"):
+        Path(f"stream/{name}.png").write_bytes(b"no image")
+    alone = shiftproof("watch", "guard", "stream", "-o", "watch", "--quiet", "--json")
+    assert (alone.code, json.loads(alone.out)["images"]) == (0, 0), alone.err
+    Pillow.open("greys/000.png").save("stream/b.png")
+    then = shiftproof("watch", "guard", "stream", "-o", "watch", "--quiet", "--json")
+    assert (then.code, json.loads(then.out)["images"]) == (0, 1), then.err
+    assert "2 photos could not be read" in then.err
 
 
 def _wrong_scores(run: Shiftproof) -> str:

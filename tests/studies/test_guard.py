@@ -15,11 +15,13 @@ import pytest
 
 from ood.made_up import CLASSES, FEATURES, inside, outside
 from ood.test_detector_contract import FOR_FEW_IMAGES
+from shiftproof.bench.watched import scores_from
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.likelihood import fit_temperature
 from shiftproof.ood import ready
 from shiftproof.ood.kept import keep_detector
 from shiftproof.studies.guard.card import card_of
+from shiftproof.studies.guard.findings import findings_of
 from shiftproof.studies.guard.guard import (
     ARRAYS,
     RECORD,
@@ -31,10 +33,18 @@ from shiftproof.studies.guard.guard import (
     save_guard,
     sealed,
 )
-from shiftproof.studies.guard.making import calibration_of, coverages_of, needed_of, sets_of
+from shiftproof.studies.guard.making import (
+    between_scores,
+    calibration_of,
+    coverages_of,
+    largest_difference,
+    needed_of,
+    sets_of,
+)
+from shiftproof.studies.guard.section import EVIDENCE
 from shiftproof.studies.guard.watching import LOG, Observation, Watch, WatchLog, from_score, observed, scores_in
 from shiftproof.studies.threshold.expected import Expected, Share, UsedImages
-from shiftproof.types import Predictions
+from shiftproof.types import Curve, Outputs, Predictions
 
 SOME = Share(0.05, 0.02, 0.09, 240)
 
@@ -324,3 +334,90 @@ def test_scores_from_elsewhere_are_read_row_by_row() -> None:
     assert found[0].calibrated_probability == 0.8
     with pytest.raises(BadInput, match="row 1 of here has no number called ood_score"):
         list(scores_in([{"score": 1}], guard, "here"))
+    with pytest.raises(BadInput, match="row 1 of here has a number that is too large"):
+        list(scores_in([{"ood_score": 10**400}], guard, "here"))
+
+
+def test_a_threshold_keeps_the_rate_that_it_was_chosen_for() -> None:
+    negatives = np.arange(100.0)
+    fresh = np.arange(10_001) / 100  # images of the same kind that it was not chosen on
+    shipped = between_scores(99.0, negatives)
+    assert 99 - 1e-3 < shipped < 99
+    assert (fresh >= shipped).mean() == (fresh >= 99).mean()
+    assert between_scores(2.0, np.array([2 - 1e-8, 2.0])) == pytest.approx(2 - 5e-9, abs=1e-12)
+    assert between_scores(math.inf, negatives) == math.inf
+
+
+def test_a_threshold_beside_saturated_scores_stays_above_them() -> None:
+    above = float(np.nextafter(-1, 0))
+    assert between_scores(above, np.array([-1, above, -0.9])) == above
+
+
+@pytest.mark.parametrize("output", ["ood_score", "calibrated_probability"])
+def test_a_difference_that_is_no_number_is_not_passed_over(output: str) -> None:
+    guard, logits = a_guard("msp"), inside(4).need_logits()
+    found = guard.check(logits)
+    by_graph = {name: getattr(found, name).copy() for name in ("ood_score", "calibrated_probability", "accept")}
+    assert largest_difference(guard, Outputs(logits), by_graph) == 0
+    by_graph[output][2] = math.nan
+    assert math.isnan(largest_difference(guard, Outputs(logits), by_graph))
+
+
+def test_the_curve_of_evidence_counts_images_as_the_alarm_does() -> None:
+    guard = a_guard("msp")
+    watch = Watch(guard)
+    stream = [from_score(guard, "none", math.nan)] * 50 + [from_score(guard, "far", 9.0)] * 30
+    watch.add(stream)
+    curves = [one for one in findings_of(watch, {}, None) if isinstance(one, Curve) and one.name == EVIDENCE]
+    evidence, level = curves
+    assert evidence.x == (0, *range(51, 81))
+    crossed = next(x for x, y in zip(evidence.x, evidence.y, strict=True) if y >= level.y[0])
+    assert watch.alarm == crossed
+    assert watch.tested[0] == 51
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ids", "told"),
+    [
+        ("a.jsonl", '{"id": "a", "ood_score": 1}\n{"id": "b", "ood_score": 2}', "ab", False),
+        ("a.jsonl", '{"id": "a", "ood_score": 1}\n{"id": "b", "ood_sc', "a", True),
+        ("a.jsonl", "1.5\n2", "1", True),  # perhaps of 27
+        ("a.jsonl", '{"id": "a", "ood_score": 1}\n  ', "a", False),
+        ("a.csv", "id,ood_score\na,-0.5\nb,-0.", "a", True),
+        ("a.csv", "id,ood_score\r\na,-0.5\r\n\r\nb,-0.25\r\n", "ab", False),
+        ("a.csv", "id,ood_score\na,-0.5\nb,-0.25\n", "ab", False),
+        ("a.csv", 'ood_score,id\n-0.5,a\n-0.25,"b\n', "a", True),  # a quoted cell goes on behind the line break
+        ("a.csv", "id,ood_sc", "", True),
+        ("a.csv", "id,ood_score\n", "", False),
+        ("a.csv", "", "", False),
+    ],
+)
+def test_a_row_that_may_be_half_written_is_left_and_told(tmp_path: Path, name: str, text: str, ids: str, told: bool) -> None:
+    path, said = tmp_path / name, list[str]()
+    path.write_bytes(text.encode())
+    assert [one.id for one in scores_from(str(path), a_guard("msp"), said.append)] == list(ids)
+    assert ["if it is whole, end it with a line break" in one for one in said] == [True] * told
+
+
+def test_half_a_letter_at_the_end_of_a_table_is_left_too(tmp_path: Path) -> None:
+    path, said = tmp_path / "a.csv", list[str]()
+    path.write_bytes("ood_score,id\n-0.5,a\n-0.25,é".encode()[:-1])
+    assert [one.id for one in scores_from(str(path), a_guard("msp"), said.append)] == ["a"]
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("a.jsonl", b'{"ood_score": 1' + b"0" * 400 + b"}\n", "row 1 of .* has a number that is too large"),
+        ("a.csv", b"ood_score\n" + b"1" * 131_073 + b"\n", "is no table of scores, at line 2: field larger than"),
+        ("a.npy", b"PK\x05\x06" + bytes(18), "is no array of scores"),  # an empty zip
+        ("a.npy", b"PK\x03\x04", "is no array of scores"),
+    ],
+)
+def test_files_of_scores_that_cannot_be_read_are_told_in_a_sentence(
+    tmp_path: Path, name: str, data: bytes, told: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(BadInput, match=told):
+        list(scores_from(str(tmp_path / name), a_guard("msp"), print))

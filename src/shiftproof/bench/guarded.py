@@ -198,8 +198,12 @@ def make_guard(
     """Predicts what is not stored and writes the folder."""
     from shiftproof.runs.predict import check_classes
 
-    if bench.scoring.classes != "full" or bench.scoring.groups is not None:
-        raise BadInput("a guard reads what the model gives, all classes of it; leave out --scored and --class-groups")
+    scoring = bench.scoring
+    if scoring.classes != "full" or scoring.groups is not None or scoring.unmatched == "wrong":
+        raise BadInput(
+            "a guard reads what the model gives, all classes of it and no others; leave out --scored, --class-groups and "
+            "--unmatched wrong"
+        )
     if model.gives == "scores":
         raise BadInput(f"{model.ref.name} gives scores; a guard needs logits or probabilities")
     if folder.is_file():
@@ -207,6 +211,6 @@ def make_guard(
     for name in options.ood_detector.split("+"):
         detector_of(name)  # a slip costs a second and not an hour
     work = options.assemble(OperatingPointStudy, [model], images, bench.context)
-    check_classes(model, images, bench.scoring)
+    check_classes(model, images, scoring)
     bench.fill(model, work, prediction, progress)
     return Guarded(bench, model, images, options, work).written(folder)

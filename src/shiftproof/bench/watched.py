@@ -8,13 +8,13 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shiftproof.bench.steps import Bench
+from shiftproof.bench.steps import Bench, Tell
 from shiftproof.datasets.image_list import image_opener
 from shiftproof.datasets.subsets import View
 from shiftproof.errors import BadInput
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 SCORES = (".csv", ".jsonl", ".npy")
+END = "end"
+LEFT = (
+    "the last row of {} may still be being written, and is left for the next time; if it is whole, end it with a line break"
+)
 AT_ONCE = 256
 """Images that are judged and written to the log together."""
 
@@ -45,8 +49,11 @@ def is_scores(source: str) -> bool:
     return source == STDIN or (source.lower().endswith(SCORES) and not Path(source).is_dir())
 
 
-def scores_from(source: str, guard: Guard) -> Iterator[Observation]:
-    """Scores of a CSV file or of JSON lines with a column ``ood_score``, of a NumPy file, or as JSON lines from stdin."""
+def scores_from(source: str, guard: Guard, tell: Tell) -> Iterator[Observation]:
+    """Scores of a CSV file or of JSON lines with a column ``ood_score``, of a NumPy file, or as JSON lines from stdin.
+
+    Of a file that is still being written, a last row that may be half there is left for another time, and that is told.
+    """
     if source == STDIN:
         yield from scores_in(
             (parse_json(line, "a line of standard input") for line in sys.stdin if line.strip()), guard, source
@@ -60,18 +67,60 @@ def scores_from(source: str, guard: Guard) -> Iterator[Observation]:
     rows: Iterable[Any]
     if path.suffix.lower() == ".npy":
         try:
-            rows = np.load(io.BytesIO(data), allow_pickle=False).tolist()
-        except (ValueError, EOFError, OSError) as problem:
+            rows = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False).tolist()
+        except (ValueError, EOFError, OSError, MemoryError) as problem:
             raise BadInput(f"{path} is no array of scores: {problem}") from problem
-    elif path.suffix.lower() == ".csv":
-        rows = csv.DictReader(io.StringIO(_text(data, path), newline=""))
     else:
-        # the last line may still be being written
-        whole = data[: data.rfind(b"\n") + 1]
-        rows = (parse_json(line, str(path)) for line in whole.splitlines() if line.strip())
+        rows = (_csv_rows if path.suffix.lower() == ".csv" else _json_rows)(data, path, tell)
     if not isinstance(rows, Iterable):
         raise BadInput(f"{path} should hold a row of scores")
     yield from scores_in(rows, guard, str(path))
+
+
+def _csv_rows(data: bytes, path: Path, tell: Tell) -> Iterator[dict[str | None, str | None]]:
+    """Rows that have come to their end: one without a line break could hold half a number."""
+    ended, begun = _ended(data)
+    # the row added here is read as itself, or as part of a quoted cell that is still open: the last is never the file's
+    rows = csv.reader(io.StringIO(_text(ended, path) + END, newline=""))
+    header: list[str] = []
+    last: list[str] = []
+    try:
+        for row in rows:
+            if last and header:
+                yield dict(zip_longest(header, last))
+            header, last = header or last, row
+    except csv.Error as problem:
+        raise BadInput(f"{path} is no table of scores, at line {rows.line_num:,}: {problem}") from problem
+    if begun.strip() or last != [END]:
+        tell(LEFT.format(path))
+
+
+def _json_rows(data: bytes, path: Path, tell: Tell) -> Iterator[Any]:
+    """Lines that have come to their end; an object is whole where it can be read, with a line break behind it or not."""
+    ended, begun = _ended(data)
+    for line in ended.splitlines():
+        if line.strip():
+            yield parse_json(line, str(path))
+    if not begun.strip():
+        return
+    try:
+        row = parse_json(begun, str(path))
+    except BadInput:
+        row = None
+    if isinstance(row, dict):
+        yield row
+    else:
+        tell(LEFT.format(path))
+
+
+def _ended(data: bytes) -> tuple[bytes, bytes]:
+    r"""The lines of a file that end in a line break, and what there is of one more.
+
+    >>> _ended(b"-0.5\n-0.")
+    (b'-0.5\n', b'-0.')
+    """
+    end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    return data[:end], data[end:]
 
 
 def _text(data: bytes, path: Path) -> str:
@@ -81,9 +130,9 @@ def _text(data: bytes, path: Path) -> str:
         raise BadInput(f"{path} is not text in UTF-8: {problem}") from problem
 
 
-def watch_scores(log: WatchLog, source: str, done: int) -> None:
+def watch_scores(log: WatchLog, source: str, done: int, tell: Tell) -> None:
     """Takes in the scores behind those of the log; from standard input all that come, one by one."""
-    fresh = scores_from(source, log.watch.guard)
+    fresh = scores_from(source, log.watch.guard, tell)
     if source != STDIN:
         passed = sum(1 for _ in islice(fresh, done))
         if passed < done:
@@ -112,9 +161,11 @@ def watch_photos(
     keep = dataclasses.replace(prediction, keep="features" if guard.record.model.features else "logits")
     while some := list(islice(fresh, AT_ONCE)):
         found = predict_images(model, View(photos, None, some), store=bench.store, settings=keep, progress=progress)
+        skipped += len(found.skipped_images)
+        if not len(found):
+            continue
         features = found.need_features() if guard.record.model.features else None
         log.append(observed(guard, found.ids, found.need_logits(), features))
-        skipped += len(found.skipped_images)
     return skipped
 
 
@@ -164,7 +215,7 @@ def watch_stream(
     with alone(folder):
         done = log.resume()
         if photos is None:
-            watch_scores(log, source, done)
+            watch_scores(log, source, done, bench.tell)
         else:
             skipped = watch_photos(log, bench, model_of(guard, bench, options.guarded_model), photos, prediction, progress)
             if skipped:

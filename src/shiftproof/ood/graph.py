@@ -151,9 +151,6 @@ class Tensor:
     def equals(self, other: Tensor | Constant) -> Tensor:
         return self._with("Equal", other, np.dtype(bool))
 
-    def negated(self) -> Tensor:
-        return self._by("Not")
-
     def also(self, other: Tensor) -> Tensor:
         """Where both are true."""
         return self._with("And", other)

@@ -73,9 +73,10 @@ def findings_of(watch: Watch, about: About, dataset: DatasetRef | None) -> list[
 def _evidence_curves(watch: Watch, about: About, told: dict[str, str]) -> Iterator[Curve]:
     """The logarithm of the evidence over time, and its level; of many images the highest of each group is drawn."""
     history = np.log10(np.maximum(np.array([1.0, *watch.test.history]), 1e-6))
+    seen = [0, *watch.tested]
     ends = np.unique(np.linspace(0, len(history), min(len(history), MOST_POINTS) + 1).astype(int)).tolist()
     peaks = [float(history[start:stop].max()) for start, stop in pairwise(ends)]
-    places = [float(stop - 1) for stop in ends[1:]]
+    places = [float(seen[stop - 1]) for stop in ends[1:]]
     level = float(np.log10(watch.level))
     lines = {"evidence": (places, peaks), "drift is reported": ([places[0], places[-1]], [level, level])}
     for name, (x, y) in lines.items():

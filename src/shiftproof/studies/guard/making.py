@@ -26,6 +26,9 @@ from shiftproof.types import Head, Measurement, Outputs, Predictions, Skipped
 OTHERS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """False-positive rates of the further thresholds that a guard holds."""
 
+ROUNDING = 1e-6
+"""How far a threshold lies below the score that it was chosen at, relative to scores above 1."""
+
 LEAST_IMAGES = 20
 """Labelled images that either half needs before a temperature and prediction sets are judged on the other."""
 
@@ -52,13 +55,19 @@ def points_of(study: OperatingPointStudy, judged: Judged) -> tuple[list[Point], 
 
 
 def between_scores(threshold: float, scores: NDArray[np.floating]) -> float:
-    """A threshold that is itself a score, halfway down to the next lower one: rounding elsewhere then changes nothing.
+    """A threshold that is itself a score, moved down by as much as rounding elsewhere could lower that score.
+
+    It stays above the next lower score, and so near that its FPR is the one it was chosen for.
 
     >>> between_scores(3.0, np.array([1.0, 3.0, 4.0])), between_scores(1.0, np.array([1.0, 3.0]))
-    (2.0, 1.0)
+    (2.999997, 1.0)
     """
     lower = scores[scores < threshold]
-    return float((lower[-1] + threshold) / 2) if len(lower) and np.isfinite(threshold) else float(threshold)
+    if not len(lower) or not np.isfinite(threshold):
+        return float(threshold)
+    below = float(lower[-1])
+    moved = max((below + threshold) / 2, threshold - ROUNDING * max(1.0, abs(threshold)))
+    return float(moved if moved > below else threshold)
 
 
 def calibration_of(predictions: Predictions) -> Calibration:
@@ -166,4 +175,4 @@ def largest_difference(guard: Guard, given: Outputs, by_graph: Mapping[str, NDAr
         np.abs(found.calibrated_probability - by_graph["calibrated_probability"]),
         found.accept != by_graph["accept"],
     ]
-    return max(float(np.max(gap)) for gap in gaps)
+    return float(np.max([np.max(gap) for gap in gaps]))  # NaN where any is, which Python's max would pass over

@@ -137,6 +137,11 @@ class Watch:
         return self.test.evidence
 
     @property
+    def tested(self) -> list[int]:
+        """The images, counted from 1, that have a score and so a part in the test, in its order."""
+        return [place + 1 for place in self._tested]
+
+    @property
     def alarm(self) -> int | None:
         """The image, counted from 1, at which drift was first reported; None: it never was."""
         place = self.test.alarm_at(self.level)
@@ -313,5 +318,7 @@ def scores_in(rows: Iterable[Any], guard: Guard, where: str) -> Iterator[Observa
             sure = row.get("calibrated_probability") if isinstance(row, dict) else None
             name = str((row.get("id") if isinstance(row, dict) else None) or number)
             yield from_score(guard, name, value, None if sure in (None, "") else _number(float(str(sure))))
+        except OverflowError as problem:
+            raise BadInput(f"row {number} of {where} has a number that is too large: {str(row)[:80]!r}") from problem
         except (KeyError, TypeError, ValueError) as problem:
             raise BadInput(f"row {number} of {where} has no number called ood_score: {str(row)[:80]!r}") from problem
