@@ -635,7 +635,7 @@ def test_every_command_answers_in_json_where_asked(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(every_command()))
 def test_every_command_that_loads_a_model_can_be_told_to_trust_it(name: str) -> None:
     options = {parameter.name for parameter in every_command()[name].params}
-    assert ("trust" in options) == bool(options & {"model", "filter", "feature_model"})
+    assert ("trust" in options) == bool(options & {"model", "filter", "feature_model", "guard"})
 
 
 def test_a_model_file_that_is_a_program_runs_only_with_trust(
