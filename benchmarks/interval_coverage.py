@@ -36,7 +36,7 @@ from shiftproof.metrics.resampling import Resampled, interval_of, left_out_inter
 from shiftproof.metrics.temporal import worst_frames_sweep
 from shiftproof.metrics.trends import intercept_difference
 from shiftproof.studies.corruption.numbers import loss_may_be_none
-from shiftproof.studies.estimate.calibrated import Answers, Calibration
+from shiftproof.studies.estimate.calibrated import Answers, KnownShifts
 from shiftproof.studies.ood.analyses import means_over_networks
 from shiftproof.studies.ood.distance import groups_by_distance, with_id_error
 from shiftproof.studies.threshold.study import ThresholdChoice
@@ -422,10 +422,11 @@ def without_labels(sample: Sample) -> dict[str, tuple[Interval, float]]:
 
     clean = answers(labelled, easy, labels, site, "a", 0.0)
     shifted = {group: answers(labelled, easy, labels, site, group, generator.uniform(0.5, 2.5)) for group in "abcd"}
-    made = Calibration.of(clean, shifted, dict(zip("abcd", "abcd", strict=True)), generator.random(len(labelled)) < 0.5)
+    groups, half = dict(zip("abcd", "abcd", strict=True)), generator.random(len(labelled)) < 0.5
+    made = KnownShifts(clean, shifted, groups, half).calibration(len(sample))
     harm, site = float(generator.uniform(0.5, 2.5)), np.arange(len(sample)) % 2
     target = answers(sample, sample.normal(), generator.integers(_CLASSES, size=len(sample)), site, "t", harm)
-    view = made.source.view(target.logits, target.cases)
+    view = made.view(target.logits, target.cases)
     easy_site, hard_site = _accuracy_at(3.5 - harm), _accuracy_at(3.0 - harm)
     return {
         "estimate": (made.interval(view.look()), (easy_site + hard_site) / 2),

@@ -23,7 +23,7 @@ from shiftproof.corruptions.selection import corruptions_named
 from shiftproof.datasets.subsets import drawn, labelled_among, unlabelled
 from shiftproof.metrics.likelihood import split_half
 from shiftproof.metrics.unlabelled import confidence_by_transport
-from shiftproof.studies.estimate.calibrated import CALIBRATED, Answers, Calibration, Trend, share_of
+from shiftproof.studies.estimate.calibrated import CALIBRATED, Answers, Calibration, KnownShifts, Trend, share_of
 from shiftproof.studies.estimate.study import EstimateStudy, answers, cases_of, family, logits_of
 from shiftproof.types import Classifier, Dataset
 
@@ -82,14 +82,16 @@ def main() -> None:
         ids, known = known_answers(model, photos, store)
         groups = {condition: family(condition.split()[0]) for condition in known if condition != "clean"}
         shifted = {condition: one for condition, one in known.items() if condition != "clean"}
-        made = Calibration.of(known["clean"], shifted, groups, split_half(ids))
+        shifts = KnownShifts(known["clean"], shifted, groups, split_half(ids))
+        made = shifts.calibration(len(ids))
         print(line(f"{name}, the same {len(ids)}", list(same_photos(made, known, groups)), ""))
         other = [{way: one.error(way) for way in one.estimates} for one in made.attempts]
         wide = 100 * float(np.mean([np.ptp(made.interval(look)) for look in made.looks])) / 2
         print(line(f"{name}, other {len(ids) // 2}", other, f"{100 * made.covered():.0f} %, ±{wide:.0f}"))
         for images in (tiny, clothes):
             found = sp.predict(model, images, store=store, keep="logits")
-            view = made.source.view(logits_of(found), cases_of(found))
+            made = shifts.calibration(len(found))
+            view = made.view(logits_of(found), cases_of(found))
             look = view.look()
             low, high = (100 * end for end in made.interval(look))
             told = (

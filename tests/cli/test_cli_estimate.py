@@ -46,6 +46,7 @@ def test_it_estimates_from_labelled_photos_and_writes_a_report(estimate: Shiftpr
         (("--unlabelled", "photos"), "--labelled DIR"),
         (("--labelled", "photos"), "--unlabelled DIR"),
         (("--labelled", "photos", "--unlabelled", "photos", "--corruptions", "fog"), "two groups or more"),
+        (("--labelled", "photos", "--unlabelled", "photos", "--unmatched", "wrong"), "--unmatched wrong, or"),
     ],
 )
 def test_what_is_missing_is_named(estimate: Shiftproof, arguments: tuple[str, ...], told: str) -> None:

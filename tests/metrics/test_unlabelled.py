@@ -17,6 +17,7 @@ from shiftproof.metrics import (
     difference_of_confidences,
     likeliest_within_limits,
 )
+from shiftproof.metrics.unlabelled import parts_of
 
 
 def some_probabilities(images: int, classes: int, seed: int = 0) -> np.ndarray:
@@ -72,6 +73,18 @@ def test_limits_that_bind_nobody_leave_the_confidence() -> None:
 def test_many_images_are_taken_by_parts() -> None:
     alike = np.tile([[0.9, 0.1]], (16, 1))
     assert likeliest_within_limits(alike, np.array([0.5, 0.5]), at_once=8).mean() == pytest.approx((14 * 0.9 + 2 * 0.1) / 16)
+
+
+@pytest.mark.parametrize("images", [17, 20, 23])
+def test_all_parts_are_of_one_size(images: int) -> None:
+    # seven of eight in each part, and images that are in two parts have the mean of both
+    alike = np.tile([[0.9, 0.1]], (images, 1))
+    assert likeliest_within_limits(alike, np.array([0.5, 0.5]), at_once=8).mean() == pytest.approx(
+        0.8, abs=0.4 / images + 1e-9
+    )
+    parts = parts_of(images, 8)
+    assert [len(part) for part in parts] == [8, 8, 8]
+    assert {*np.concatenate(parts).tolist()} == {*range(images)}
 
 
 def test_no_images_are_no_estimate() -> None:

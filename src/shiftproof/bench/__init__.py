@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from shiftproof.bench.steps import Bench, Tell
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
-from shiftproof.errors import ClassMismatch
+from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.options import DatasetSettings, EngineSettings, ModelSettings, PredictionSettings, ScoringSettings, TimeLimit
 from shiftproof.places import local_path
 from shiftproof.runs.plan import plan_runs
@@ -499,6 +499,11 @@ def estimate_accuracy(
 
     options, prediction = options or EstimateOptions(), prediction or PredictionSettings()
     options = replace(options, unlabelled=(*options.unlabelled, *unlabelled))
+    if scoring is not None and scoring.unmatched == "wrong":
+        raise BadInput(
+            "an estimate goes by the model's scores, and there are none for classes that it lacks: leave out "
+            "--unmatched wrong, or leave their images unlabelled with --unmatched unlabelled"
+        )
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(labelled)
         loaded = bench.adapted(loaded, images)

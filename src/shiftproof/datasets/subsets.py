@@ -67,6 +67,15 @@ def labelled_among(images: Dataset, classes: Classes) -> View:
     return View(images, classes, samples)
 
 
+def with_label(images: Dataset) -> Dataset:
+    """The images that have a label; all, where every image or none has one."""
+    samples = [sample for sample in images.samples if sample.labels]
+    if len(samples) in (0, len(images.samples)):
+        return images
+    truths = images.truths and images.truths.of_images([sample.id for sample in samples])
+    return View(images, images.classes, samples, f"{images.ref.name}, labelled", notes=images.notes, truths=truths)
+
+
 def drawn(images: Dataset, count: int, *, seed: int = 0) -> Dataset:
     """`count` images drawn at random, or a few more: frames around one anchor and versions of one photo stay together.
 

@@ -106,6 +106,9 @@ def likeliest_within_limits(
     `label_shares`. A model that calls everything by a few names, as under strong shifts, is not believed; unlike
     `confidence_by_transport` it asks for no exact shares, which are unknown where classes are many and images few.
 
+    Images are taken by parts of `at_once`, or all where they are fewer. Limits are the looser the smaller a part is, so two
+    datasets are compared by parts of one size.
+
     >>> alike = np.array([[0.9, 0.1]] * 8)  # of eight images at most seven are of a class that half of the images have
     >>> sorted(likeliest_within_limits(alike, np.array([0.5, 0.5])).tolist())
     [0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
@@ -140,19 +143,32 @@ def smoothed_shares(labels: NDArray[np.integer], classes: int) -> NDArray[np.flo
     return np.asarray((np.bincount(labels, minlength=classes) + 1) / (len(labels) + classes))
 
 
+def parts_of(images: int, at_once: int) -> list[NDArray[np.int64]]:
+    """Places of the images of each part, drawn at random: `at_once` in each, or all where there are fewer.
+
+    The last part is filled up with images of the one before, so that all are of one size.
+
+    >>> [len(part) for part in parts_of(7, 3)], len(np.unique(np.concatenate(parts_of(7, 3))))
+    ([3, 3, 3], 7)
+    """
+    order, size = rng_for("transport", "unlabelled", 0).permutation(images), min(at_once, images)
+    return [order[min(start, images - size) :][:size] for start in range(0, images, size)]
+
+
 def _assigned(
     probabilities: NDArray[np.floating], labels: Callable[[int], NDArray[np.int64]], at_once: int = AT_ONCE
 ) -> Scores:
-    """Probability of the label of each image, by the best assignment of the labels that there are for so many images."""
+    """Probability of the label of each image, by the best assignment of the labels that there are for a part."""
     from scipy.optimize import linear_sum_assignment
 
-    order = rng_for("transport", "unlabelled", 0).permutation(len(_some(probabilities)))
-    found = np.zeros(len(order))
-    for part in np.array_split(order, -(-len(order) // at_once)):
-        chances = probabilities[part][:, labels(len(part))]
+    images = len(_some(probabilities))
+    places, found, times = labels(min(at_once, images)), np.zeros(images), np.zeros(images)
+    for part in parts_of(images, at_once):
+        chances = probabilities[part][:, places]
         rows, columns = linear_sum_assignment(chances, maximize=True)
-        found[part[rows]] = chances[rows, columns]
-    return found
+        found[part[rows]] += chances[rows, columns]
+        times[part] += 1
+    return found / times
 
 
 def _shared_out(shares: NDArray[np.floating], images: int) -> NDArray[np.int64]:

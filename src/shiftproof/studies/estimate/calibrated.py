@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from shiftproof.metrics.unlabelled import (
     difference_of_confidences,
     likeliest_within_limits,
     negative_entropy,
+    parts_of,
     smoothed_shares,
 )
 from shiftproof.types import Logits
@@ -70,7 +71,7 @@ class Signals(NamedTuple):
 class Look(NamedTuple):
     """What can be seen of answers without labels."""
 
-    signals: NDArray[np.floating]  # means of each of `Signals`, (3,)
+    signals: NDArray[np.floating]  # means of each of `Signals`, (3,); of several parts the share of their mean log-odds
     images: int
     cases: int  # clusters: what chance is reckoned by
 
@@ -82,11 +83,14 @@ class View:
     predicted: NDArray[np.integer]  # class of each image, (images,)
     signals: Signals
     cases: NDArray[np.integer]
+    at_once: int  # images of a part
 
-    def look(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Look:
-        """At all images, or at some."""
-        means, cases = np.array([signal[rows].mean() for signal in self.signals]), self.cases[rows]
-        return Look(means, len(cases), len(np.unique(cases)))
+    def look(self, rows: NDArray[np.bool_] | None = None) -> Look:
+        """At some images, or at all by their parts: log-odds of few images are on average further from 0 than of many."""
+        parts = parts_of(len(self.cases), self.at_once) if rows is None else [np.flatnonzero(rows)]
+        means = np.array([[signal[part].mean() for signal in self.signals] for part in parts])
+        cases = self.cases if rows is None else self.cases[rows]
+        return Look(mean_share(means, self.at_once), len(cases), len(np.unique(cases)))
 
 
 @dataclass(frozen=True)
@@ -115,15 +119,15 @@ class Source:
         """Of every class, after temperature scaling."""
         return softmax(logits / self._temperature)
 
-    def view(self, logits: Logits, cases: NDArray[np.integer]) -> View:
-        """What can be seen of answers without labels, as many at once as there are labelled ones: limits are then alike."""
+    def view(self, logits: Logits, cases: NDArray[np.integer], at_once: int) -> View:
+        """What can be seen of answers without labels, by parts of so many images: limits are alike where these are."""
         predicted = logits.argmax(axis=1)
         evened_ones, sure = softmax(evened(logits) / self._evened_temperature), np.eye(logits.shape[1])[predicted]
         limited = (
-            likeliest_within_limits(one, self.label_shares, at_once=min(AT_ONCE, len(self.clean)))
+            likeliest_within_limits(one, self.label_shares, at_once=at_once)
             for one in (self.probabilities(logits), evened_ones, sure)
         )
-        return View(predicted, Signals(*limited), cases)
+        return View(predicted, Signals(*limited), cases, at_once)
 
     def published(self, logits: Logits) -> dict[str, float]:
         """The estimates of others, which know no shift but the one that is asked for.
@@ -173,6 +177,16 @@ def log_odds(share: float | NDArray[np.floating], images: int) -> NDArray[np.flo
     return np.asarray(np.log((hits + 0.5) / (images - hits + 0.5)))[()]
 
 
+def mean_share(shares: NDArray[np.floating], images: int) -> NDArray[np.floating]:
+    """The share that has the mean log-odds of these, each of so many images.
+
+    >>> mean_share(np.array([0.2, 0.8]), 10).round(3)
+    np.float64(0.5)
+    """
+    odds = np.exp(log_odds(shares, images).mean(axis=0))
+    return np.asarray((odds / (1 + odds) * (images + 1) - 0.5) / images)[()]
+
+
 BEFORE = np.array([0.5, 0.5, 0.0])
 """Weights of the signals before anything is known: the mean of both confidences."""
 
@@ -187,26 +201,31 @@ class Trend:
     level: float
     centre: NDArray[np.floating]  # log-odds of the signals there
     weights: NDArray[np.floating]
-    images: int  # labelled ones: shares are known to half of one
+    at_once: int  # images of a part: signals are known to half of one
 
     @classmethod
-    def through(cls, signals: NDArray[np.floating], accuracies: NDArray[np.floating], images: int) -> Trend:
+    def through(
+        cls, signals: NDArray[np.floating], accuracies: NDArray[np.floating], images: int, at_once: int | None = None
+    ) -> Trend:
         """By least squares over shifts, signals (shifts, 3), with a ridge towards `BEFORE`.
+
+        Signals are of parts of `at_once` images, or of all: of few images all may keep the limits, and are not certain to.
 
         >>> shares = np.array([0.2, 0.5, 0.8])  # where confidence is accuracy, the weights stay what they were
         >>> Trend.through(np.stack([shares, shares, shares], axis=1), shares, 100).weights.round(3) + 0
         array([0.5, 0.5, 0. ])
         """
-        seen, known = log_odds(signals, images), log_odds(accuracies, images)
+        at_once = at_once or images
+        seen, known = log_odds(signals, at_once), log_odds(accuracies, images)
         centre, level = seen.mean(axis=0), float(known.mean())
         apart = seen - centre
         unexplained = known - level - apart @ BEFORE
         ridge = DRAWN * len(apart) * np.eye(len(BEFORE))
-        return cls(level, centre, BEFORE + np.linalg.solve(apart.T @ apart + ridge, apart.T @ unexplained), images)
+        return cls(level, centre, BEFORE + np.linalg.solve(apart.T @ apart + ridge, apart.T @ unexplained), at_once)
 
     def at(self, look: Look) -> float:
         """Log-odds of the accuracy of what looks like this."""
-        return float(self.level + (log_odds(look.signals, self.images) - self.centre) @ self.weights)
+        return float(self.level + (log_odds(look.signals, self.at_once) - self.centre) @ self.weights)
 
 
 def share_of(log_odds: float) -> float:
@@ -263,20 +282,11 @@ class Calibration:
     looks: Sequence[Look]  # of the shifts that the trend goes through
     predicted: NDArray[np.floating]  # the largest share of the images that any of them gave to a class, (classes,)
     attempts: Sequence[Attempt]
+    at_once: int  # images of a part, of the shifts' and of the target's
 
-    @classmethod
-    def of(
-        cls, clean: Answers, shifted: Mapping[str, Answers], groups: Mapping[str, str], half: NDArray[np.bool_]
-    ) -> Calibration:
-        """From answers to the same images under every shift; `half` of the images are kept apart in each try."""
-        source = Source(clean)
-        known = [clean, *shifted.values()]
-        views = [source.view(one.logits, one.cases) for one in known]
-        looks, classes = [view.look() for view in views], clean.logits.shape[1]
-        predicted = np.max([np.bincount(view.predicted, minlength=classes) for view in views], axis=0) / len(clean)
-        accuracies = np.array([one.correct.mean() for one in known])
-        trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(clean))
-        return cls(source, trend, looks, predicted, list(_attempts(clean, shifted, groups, half)))
+    def view(self, logits: Logits, cases: NDArray[np.integer]) -> View:
+        """What can be seen of the target, in the way of the shifts."""
+        return self.source.view(logits, cases, self.at_once)
 
     def estimate(self, look: Look) -> float:
         return share_of(self.trend.at(look))
@@ -319,6 +329,55 @@ class Calibration:
         return float(np.mean(within))
 
 
+@dataclass(frozen=True)
+class KnownShifts:
+    """Answers to the same labelled images under every shift: a calibration is made from them for each size of target."""
+
+    clean: Answers
+    shifted: Mapping[str, Answers]
+    groups: Mapping[str, str]  # the group of each shift
+    half: NDArray[np.bool_]  # of the images, kept apart in each try
+    _made: dict[int, Calibration] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def calibration(self, images: int) -> Calibration:
+        """For so many unlabelled images; one that is made is kept.
+
+        Where these are fewer than the labelled ones, shifts are looked at by parts of so many: limits of classes are looser
+        for fewer images, and a trend through looks of other limits would be off.
+        """
+        at_once = min(AT_ONCE, len(self.clean), images)
+        if at_once not in self._made:
+            self._made[at_once] = self._calibration(at_once)
+        return self._made[at_once]
+
+    @cached_property
+    def _source(self) -> Source:
+        return Source(self.clean)
+
+    def _calibration(self, at_once: int) -> Calibration:
+        known, source = [self.clean, *self.shifted.values()], self._source
+        views = [source.view(one.logits, one.cases, at_once) for one in known]
+        looks, classes = [view.look() for view in views], self.clean.logits.shape[1]
+        predicted = np.max([np.bincount(view.predicted, minlength=classes) for view in views], axis=0) / len(self.clean)
+        accuracies = np.array([one.correct.mean() for one in known])
+        trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(self.clean), at_once)
+        return Calibration(source, trend, looks, predicted, list(self._attempts(at_once)), at_once)
+
+    def _attempts(self, at_once: int) -> Iterator[Attempt]:
+        """Every shift by the shifts of other groups, on the half of the photos that took no part."""
+        at_once = min(at_once, int(self.half.sum()), int((~self.half).sum()))  # halves are about equal only
+        for rows in (self.half, ~self.half):
+            source = Source(self.clean.take(rows))
+            known = [source.clean, *(one.take(rows) for one in self.shifted.values())]
+            signals = np.array([source.view(one.logits, one.cases, at_once).look().signals for one in known])
+            accuracies = np.array([one.correct.mean() for one in known])
+            for name, answers in self.shifted.items():
+                group = self.groups[name]
+                others = np.array([True, *(self.groups[other] != group for other in self.shifted)])  # the unshifted too
+                trend = Trend.through(signals[others], accuracies[others], len(source.clean), at_once)
+                yield _attempt(source, trend, name, group, answers.take(~rows), at_once)
+
+
 def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -> tuple[float, float]:
     """An interval about an estimate, by the root mean square of these misses and Student's t of their groups.
 
@@ -341,36 +400,20 @@ def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -
     return float(np.sin(low) ** 2), float(np.sin(high) ** 2)
 
 
-def _attempts(
-    clean: Answers, shifted: Mapping[str, Answers], groups: Mapping[str, str], half: NDArray[np.bool_]
-) -> Iterator[Attempt]:
-    """Every shift by the shifts of other groups, on the half of the photos that took no part."""
-    for rows in (half, ~half):
-        source = Source(clean.take(rows))
-        known = [source.clean, *(one.take(rows) for one in shifted.values())]
-        signals = np.array([source.view(one.logits, one.cases).look().signals for one in known])
-        accuracies = np.array([one.correct.mean() for one in known])
-        for name, answers in shifted.items():
-            others = np.array([True, *(groups[other] != groups[name] for other in shifted)])  # the unshifted among them
-            trend = Trend.through(signals[others], accuracies[others], len(source.clean))
-            yield _attempt(source, trend, name, groups[name], answers.take(~rows))
+def _attempt(source: Source, trend: Trend, shift: str, group: str, new: Answers, at_once: int) -> Attempt:
+    view = source.view(new.logits, new.cases, at_once)
 
-
-def _attempt(source: Source, trend: Trend, shift: str, group: str, new: Answers) -> Attempt:
-    view = source.view(new.logits, new.cases)
-
-    def miss(rows: NDArray[np.bool_]) -> Miss:
-        look = view.look(rows)
-        return Miss(angle(share_of(trend.at(look))) - angle(float(new.correct[rows].mean())), group, look.cases)
+    def miss(look: Look, correct: NDArray[np.bool_]) -> Miss:
+        return Miss(angle(share_of(trend.at(look))) - angle(float(correct.mean())), group, look.cases)
 
     return Attempt(
         shift=shift,
         accuracy=float(new.correct.mean()),
         estimates={CALIBRATED: share_of(trend.at(view.look())), **source.published(new.logits)},
         images=len(new),
-        miss=miss(np.ones(len(new), bool)),
+        miss=miss(view.look(), new.correct),
         in_slices=[
-            miss(grouping == value)
+            miss(view.look(grouping == value), new.correct[grouping == value])
             for grouping in (*new.groupings, new.logits.argmax(axis=1))
             for value in large_enough(grouping)
         ],

@@ -36,14 +36,14 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions.selection import corruptions_named
-        from shiftproof.datasets.subsets import drawn
+        from shiftproof.datasets.subsets import drawn, with_label
         from shiftproof.errors import BadInput
 
         if not self.unlabelled:
             raise BadInput("name the images whose accuracy is to be estimated: --unlabelled DIR")
         named = named_datasets("--unlabelled", self.unlabelled)
         targets = {name: drawn(images, self.estimated_on) for name, images in named.items()}
-        labelled = drawn(dataset, self.calibrated_on)
+        labelled = drawn(with_label(dataset), self.calibrated_on)
         made = study(
             models=models,
             dataset=labelled,

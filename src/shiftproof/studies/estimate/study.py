@@ -17,7 +17,7 @@ from shiftproof.studies import evidence
 from shiftproof.studies.accuracy.study import all_slices
 from shiftproof.studies.base import ClassNames, dataset_ref, model_refs, refs_of, settle
 from shiftproof.studies.corruption.study import CorruptedStudy
-from shiftproof.studies.estimate.calibrated import CALIBRATED, Answers, Calibration, View, large_enough
+from shiftproof.studies.estimate.calibrated import CALIBRATED, Answers, Calibration, KnownShifts, View, large_enough
 from shiftproof.types import (
     CLEAN,
     Condition,
@@ -99,16 +99,16 @@ class EstimateStudy(CorruptedStudy):
     def measure(self, load: LoadPredictions) -> Iterator[Finding | Note]:
         yield from self._cautions()
         for model in model_refs(self.models):
-            made = self._calibration(model, load)
-            if isinstance(made, str):
-                yield from evidence.skipped(dataset_ref(self.dataset).name, made)
+            known = self._known(model, load)
+            if isinstance(known, str):
+                yield from evidence.skipped(dataset_ref(self.dataset).name, known)
                 continue
             for name, images in refs_of(self.unlabelled).items():
-                yield from self._estimates(Run(model, images), name, made, load)
-            yield from self._tried(model, made, load)
+                yield from self._estimates(Run(model, images), name, known, load)
+            yield from self._tried(model, known.calibration(len(known.clean)), load)
 
-    def _calibration(self, model: ModelRef, load: LoadPredictions) -> Calibration | str:
-        """The calibration of one model, or why there is none."""
+    def _known(self, model: ModelRef, load: LoadPredictions) -> KnownShifts | str:
+        """What one model answers to the labelled images, or why nothing is calibrated on it."""
         loaded = [load(Run(model, dataset_ref(self.dataset), condition)) for condition in self.conditions()]
         shared = set.intersection(*(set(one.ids) for one in loaded))
         clean, *cells = [
@@ -118,16 +118,21 @@ class EstimateStudy(CorruptedStudy):
             return why
         if why := evidence.why_unlabelled(loaded[0], "an estimate of accuracy"):
             return why
+        for condition, one in zip(self.conditions(), (clean, *cells), strict=True):
+            if why := why_infinite(one):
+                return why if condition == CLEAN else f"{why} under {condition}"
         half = split_half(clean.clusters.keys)
         if len(clean) < LEAST or min(half.sum(), (~half).sum()) < LEAST // 4:
             return f"an estimate needs {LEAST} labelled images in two halves that share none, and has {len(clean)} in all"
         conditions = self.conditions()[1:]
         shifted = {str(condition): answers(cell) for condition, cell in zip(conditions, cells, strict=True)}
         groups = {str(condition): family(condition.name) for condition in conditions}
+        known = KnownShifts(answers(clean), shifted, groups, half)
         try:
-            return Calibration.of(answers(clean), shifted, groups, half)
+            known.calibration(len(clean))
         except BadInput as reason:  # no temperature fits
             return str(reason)
+        return known
 
     def _tried(self, model: ModelRef, made: Calibration, load: LoadPredictions) -> Iterator[Measurement]:
         """How far estimates were off, ours and the published ones, and how often the interval held."""
@@ -137,23 +142,23 @@ class EstimateStudy(CorruptedStudy):
             "estimate": HOW,
             "tried": f"{len(made.attempts)} times, {JUDGED}",
         }
-        images = made.attempts[0].images
+        images = len(made.source.clean)  # each half is judged once
         for name in made.attempts[0].estimates:
             off = float(np.mean([abs(one.error(name)) for one in made.attempts]))
             yield Measurement("estimate_error", off, {**run.about(), "estimate": name}, images, told)
         yield Measurement("estimate_coverage", made.covered(), {**run.about(), "estimate": CALIBRATED}, images, told)
 
-    def _estimates(self, run: Run, name: str, made: Calibration, load: LoadPredictions) -> Iterator[Finding | Note]:
+    def _estimates(self, run: Run, name: str, known: KnownShifts, load: LoadPredictions) -> Iterator[Finding | Note]:
         """Of one dataset as a whole, in ways of others too, and in slices; or why there is none."""
         found = load(run)
-        if why := evidence.why_unread(found) or evidence.why_no_confidence(found):
+        if why := evidence.why_unread(found) or evidence.why_no_confidence(found) or why_infinite(found):
             yield Skipped(f"{name}: {why}")
             return
         if len(found) < LEAST:
             yield Skipped(f"{name}: an estimate needs {LEAST} images, and has {len(found)}")
             return
-        logits = logits_of(found)
-        view = made.source.view(logits, cases_of(found))
+        logits, made = logits_of(found), known.calibration(len(found))
+        view = made.view(logits, cases_of(found))
         if outside := made.why_outside(view, ClassNames(found.classes).__getitem__):
             yield Skipped(f"{name}: the accuracy of {run.model.name} is not estimated, {outside}")
             return
@@ -199,10 +204,18 @@ def family(corruption: str) -> str:
 
 
 def answers(predictions: Predictions) -> Answers:
-    """Labels and logits of labelled images."""
+    """Labels and logits of labelled images; of several labels of an image the predicted one, or else the first."""
     correct = is_correct(predictions.labels, predictions.top5.classes)
+    first = np.take_along_axis(predictions.labels, (predictions.labels >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    labels = np.where(correct, predictions.top5.classes[:, 0], first)
     groupings = tuple(one.groups for one in all_slices(predictions.facts, ranges=RANGES) if not one.why_useless)
-    return Answers(logits_of(predictions), predictions.labels[:, 0], correct, cases_of(predictions), groupings)
+    return Answers(logits_of(predictions), labels, correct, cases_of(predictions), groupings)
+
+
+def why_infinite(predictions: Predictions) -> str | None:
+    """Why scores cannot be weighed against one another, or None."""
+    infinite = int((~np.isfinite(logits_of(predictions)).all(axis=1)).sum())
+    return f"the scores of {infinite:,} of {len(predictions):,} images are infinite" if infinite else None
 
 
 def cases_of(predictions: Predictions) -> NDArray[np.integer]:
