@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,9 @@ class Numbers:
 
 
 def silent(_: str) -> None: ...
+
+
+def unopened() -> Any: ...
 
 
 def test_work_is_done_here_unless_another_engine_is_named() -> None:
@@ -163,7 +165,7 @@ def test_a_cost_is_told_in_hours() -> None:
 def test_a_file_that_a_node_lacks_is_its_fault_though_the_manifest_tells_the_digest(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"some bytes")
     right, lost = digest_of(b"some bytes"), f"{CANNOT_BE_READ}No such file or directory"
-    work = predicting.Predicting(partial(int), ModelRef("m", "1"), "top5", "float32")
+    work = predicting.Predicting(unopened, ModelRef("m", "1"), "top5", "float32")
 
     def fault(told: str | None, reason: str) -> str | None:
         source = FileImage(str(tmp_path / "a.png"), digest=told)
