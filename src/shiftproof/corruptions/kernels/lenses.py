@@ -119,20 +119,23 @@ def whirled(image: Image, angles: Doubles, amount: float) -> Image:
     result, count = image.copy(), len(angles)
     height, width = image.shape[0] // count, image.shape[1] // count
     radius = 0.5 * min(height, width)
-    for y in range(count * height):
-        for x in range(count * width):
-            middle_y, middle_x = y // height * height + 0.5 * height, x // width * width + 0.5 * width
-            down, right = y - middle_y, x - middle_x
+    for y in range(height):
+        for x in range(width):
+            down, right = y - 0.5 * height, x - 0.5 * width
             distance = np.sqrt(down * down + right * right)
             if distance > radius or distance <= 0.0005:
                 continue
             part = distance / radius
-            pinch = np.sin(0.5 * np.pi * part) ** -amount
-            turn = angles[x // width, y // height] * (1 - part) ** 2
-            row = middle_y + pinch * (down * np.cos(turn) - right * np.sin(turn))
-            column = middle_x + pinch * (down * np.sin(turn) + right * np.cos(turn))
-            for channel in range(3):
-                result[y, x, channel] = level(np.float64(np.float32(_between(image, LEVELS, row, column, channel))))
+            pinch, fade = np.sin(0.5 * np.pi * part) ** -amount, (1 - part) ** 2
+            for place in range(count * count):  # the same place in every field
+                over, beside = place // count, place % count
+                turn = angles[beside, over] * fade
+                cosine, sine = np.cos(turn), np.sin(turn)
+                row = over * height + 0.5 * height + pinch * (down * cosine - right * sine)
+                column = beside * width + 0.5 * width + pinch * (down * sine + right * cosine)
+                for channel in range(3):
+                    value = np.float32(_between(image, LEVELS, row, column, channel))
+                    result[over * height + y, beside * width + x, channel] = level(np.float64(value))
     return result
 
 
