@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+import shiftproof as sp
 from shiftproof.errors import BadInput
 from shiftproof.models import ImagePreprocessing, load_model, wrap_model
+from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_size, sizing_of, takes_size
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.types import Classifier, Inputs
+from shiftproof.studies.input_sizes.options import InputSizeOptions
+from shiftproof.types import Classifier, Inputs, Outputs
 from toys import save_colour_network
 
 
@@ -147,3 +150,44 @@ def test_lite_is_built_anew_for_other_inputs() -> None:
     head = again.head
     assert head is not None
     assert outputs.features @ head.weights.T + head.bias == pytest.approx(outputs.scores, abs=1e-3)
+
+
+def test_a_released_network_is_made_again_for_its_next_batch(one_size: Classifier) -> None:
+    assert isinstance(one_size, LoadedClassifier)
+    assert isinstance(one_size.forward, OnnxSession)
+    batch = np.random.default_rng(3).random((2, 3, 16, 16), np.float32)
+    before = one_size(batch).scores
+    first = one_size.forward.session
+    one_size.release()
+    assert "session" not in vars(one_size.forward)
+    assert np.array_equal(one_size(batch).scores, before)
+    assert one_size.forward.session is not first
+
+
+def test_networks_of_other_sizes_are_released_one_after_the_other(tmp_path: Path) -> None:
+    live: set[int] = set()
+    most = 0
+
+    class Sized:
+        def __init__(self, side: int) -> None:
+            self.side = side
+
+        def __call__(self, inputs: Inputs, features: bool) -> Outputs:
+            nonlocal most
+            live.add(self.side)
+            most = max(most, len(live))
+            return Outputs(np.eye(2, dtype=np.float32)[np.zeros(len(inputs), int)])
+
+        def release(self) -> None:
+            live.discard(self.side)
+
+    for name in ("cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Pillow.new("RGB", (70, 70)).save(tmp_path / "photos" / name / "one.png")
+    plain = wrap_model(side_of, name="side", version="1", class_names=["cat", "dog"], preprocess="imagenet,size=64")
+    assert isinstance(plain, LoadedClassifier)
+    model = dataclasses.replace(plain, forward=Sized(64), for_size=lambda size: Sized(size[0]))
+    options = InputSizeOptions(input_sizes=("16", "32", "48"))
+    sp.run(model, tmp_path / "photos", studies={"input-sizes": options}, store=tmp_path / "runs")
+    assert most == 2  # the model itself and one more
+    assert live == {64}

@@ -49,6 +49,7 @@ from shiftproof.types import (
     ModelRef,
     ObjectDetector,
     RecordedDetector,
+    Releasable,
     Results,
     Run,
     Study,
@@ -355,6 +356,8 @@ class Bench:
                 workers=workers,
                 engine=self.engine_of(one),
             )
+            if one is not model and isinstance(one, Releasable):  # one network after the other, not all in memory at once
+                one.release()
 
     def engine_of(self, model: Model) -> Engine | None:
         """The engine, where the model can be sent to its workers; a companion that cannot be runs here."""

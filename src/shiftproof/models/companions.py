@@ -17,7 +17,7 @@ from shiftproof.models.input_sizes import sized_ref
 from shiftproof.models.loaded import Forward, LoadedClassifier
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.randomness import rng_for
-from shiftproof.types import Classifier, Companion, Head, Inputs, ModelRef, Outputs, Seen, fingerprint_of
+from shiftproof.types import Classifier, Companion, Head, Inputs, ModelRef, Outputs, Releasable, Seen, fingerprint_of
 
 REDRAWN_VERSION = 1
 """Raised whenever the same seed draws other weights."""
@@ -222,6 +222,10 @@ class Rotated:
         others = [self.network(self._rotated(inputs, times), False) for times in range(1, ROTATIONS)]
         heads = [_four(one, len(inputs)) for one in (upright, *others)]
         return upright._replace(extra=np.concatenate(heads, axis=1))
+
+    def release(self) -> None:
+        if isinstance(self.network, Releasable):
+            self.network.release()
 
     def _rotated(self, inputs: Inputs, times: int) -> Inputs:
         return np.ascontiguousarray(np.rot90(inputs, times, self.axes))

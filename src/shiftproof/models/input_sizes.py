@@ -93,6 +93,8 @@ def takes_size(model: LoadedClassifier) -> bool:
         model(model.preprocessing.from_image(empty)[None])
     except Exception:  # every library complains in its own way
         return False
+    finally:
+        model.release()
     return True
 
 

@@ -24,6 +24,7 @@ from shiftproof.types import (
     ModelRef,
     Outputs,
     Preprocessing,
+    Releasable,
     Seen,
     fingerprint_of,
 )
@@ -162,6 +163,11 @@ class LoadedClassifier:
             features=_single(points) if features and points is not None else None,
             extra=None if extra is None else _single(_few(extra, len(inputs), self.ref.name)),
         )
+
+    def release(self) -> None:
+        """Frees the memory of the network until its next batch, where its library can."""
+        if isinstance(self.forward, Releasable):
+            self.forward.release()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.ref.name} stays in its process; send its preprocessing to workers instead")

@@ -67,6 +67,7 @@ from shiftproof.types.models import OutputKind as OutputKind
 from shiftproof.types.models import Outputs as Outputs
 from shiftproof.types.models import Precision as Precision
 from shiftproof.types.models import Preprocessing as Preprocessing
+from shiftproof.types.models import Releasable as Releasable
 from shiftproof.types.models import Seen as Seen
 from shiftproof.types.predictions import KEEPS as KEEPS
 from shiftproof.types.predictions import Keep as Keep

@@ -110,6 +110,14 @@ class CroppingPreprocessing(Preprocessing, Protocol):
         """The inputs of the ten `CROPS` by their names; the first is what `from_image` gives."""
 
 
+@runtime_checkable
+class Releasable(Protocol):
+    """A network, or a model made of one, that can free its memory between batches."""
+
+    def release(self) -> None:
+        """Frees what it holds; its next batch makes that again."""
+
+
 class BaseModel(Protocol):
     """The description that every model has, whatever it outputs."""
 

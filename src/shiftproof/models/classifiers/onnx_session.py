@@ -79,6 +79,11 @@ class OnnxSession:
                 f"onnxruntime cannot run the model on inputs of shape {inputs.shape}: {first_line(problem)}"
             ) from problem
 
+    def release(self) -> None:
+        """Frees the session and what it holds between batches; the next batch makes it again."""
+        with self._making:
+            self.__dict__.pop("session", None)
+
     @cached_property
     def session(self) -> onnxruntime.InferenceSession:
         options = onnxruntime.SessionOptions()
