@@ -7,9 +7,7 @@ import io
 import os
 import re
 import stat
-import tempfile
 import time
-import uuid
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -232,7 +230,9 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
     """
     _check_written(path)
     if is_url(path):
-        with tempfile.TemporaryDirectory(prefix="shiftproof-") as own:
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="shiftproof-") as own:
             written = Path(own, path.name)
             yield written
             path.write_bytes(written.read_bytes())
@@ -241,7 +241,7 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
         check_inside(path.parent, inside)
     folder = scratch or path.parent
     held = None
-    unfinished = folder / f".{uuid.uuid4().hex}.unfinished"
+    unfinished = folder / f".{os.urandom(16).hex()}.unfinished"
     try:
         in_place = inside is None and (path.is_symlink() or (path.exists() and not path.is_file()))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
-from urllib.request import url2pathname
 
 from shiftproof.errors import BadInput
 
@@ -42,6 +41,8 @@ def given_place(place: str | os.PathLike[str]) -> str:
     """A place as the text that opens it; BadInput where it is a URL that holds a secret, which is not repeated."""
     text = os.fspath(place) if hasattr(place, "__fspath__") or isinstance(place, str) else str(place)
     if text.startswith("file://"):
+        from urllib.request import url2pathname  # it loads ssl and email: a quarter of what help takes
+
         return url2pathname(urlsplit(text).path)
     if isinstance(place, Path) and ":" in text and (broken := URL.match(text)) and not os.path.exists(text):
         protocol = broken[0].partition(":")[0]

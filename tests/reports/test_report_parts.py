@@ -23,7 +23,7 @@ from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Code, Folded, Section, Table
 from shiftproof.reports.pictures import thumbnail
 from shiftproof.reports.tables import number_table
-from shiftproof.types import Condition, DatasetRef, Gallery, GalleryItem, Interval, Measurement, Results
+from shiftproof.types import Condition, DatasetRef, Gallery, GalleryItem, Image, Interval, Measurement, Results
 
 
 def charts_of(results: Results) -> Iterator[Chart]:
@@ -239,3 +239,21 @@ def test_a_picture_with_boxes_is_called_by_its_condition_and_not_by_its_caption(
     gallery = Gallery("photos", {"model": "old"}, DatasetRef("a", ""), "Photos", items)
     drawn = boxed_pictures(gallery, Page(Results((gallery,))))
     assert [picture.caption for picture in drawn.pictures] == ["JPEG compression 3: 1 of 2 found_out", "clean: found_out"]
+
+
+def test_images_of_galleries_are_opened_once_and_in_the_order_of_their_ids() -> None:
+    clip, opened = DatasetRef("clip", "clip"), []
+
+    def open_image(_: DatasetRef, image_id: str) -> Image:
+        opened.append(image_id)
+        return np.full((8, 8, 3), 10 * int(image_id), np.uint8)
+
+    def gallery(name: str, ids: str) -> Gallery:
+        return Gallery(name, {"model": "mine"}, clip, name, tuple(GalleryItem(one, f"frame {one}") for one in ids))
+
+    found = gallery("confident", "52914"), gallery("egregious", "743")
+    page = Page(Results(found), open_image)
+    first, second = (page.pictures(one) for one in found)
+    assert opened == [*"12459", *"37"]  # 4 is at hand
+    assert [picture.caption for picture in first.pictures] == [f"frame {one}" for one in "52914"]
+    assert second.pictures[1].address == first.pictures[4].address != first.pictures[0].address

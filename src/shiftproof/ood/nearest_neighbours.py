@@ -286,7 +286,8 @@ def _spread(training: Training, images: int, kept: int) -> Iterator[Features]:
     for block in training.blocks():
         places = np.arange(start, start + len(block))
         chosen = (places + 1) * kept // images > places * kept // images
-        yield block.need_features()[chosen]
+        features = block.need_features()
+        yield features if chosen.all() else features[chosen]  # a block is large: no copy where all are kept
         start += len(block)
 
 

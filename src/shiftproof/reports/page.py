@@ -56,6 +56,11 @@ class Page:
         return " ".join(parts)
 
     @cached_property
+    def _thumbnails(self) -> dict[object, tuple[str, str]]:
+        """Those made so far: several galleries show the same images."""
+        return {}
+
+    @cached_property
     def subject_title(self) -> str:
         """What `subject` names, as the heading of a column."""
         named = ["model"] if len(self.models) > 1 else []
@@ -93,21 +98,30 @@ class Page:
         """A gallery with its thumbnails."""
         several = len(self.datasets) > 1 and "model" not in gallery.about  # else the heading above names the dataset
         title = f"{gallery.title}: {gallery.dataset.name}" if several else gallery.title
-        return Pictures(title, [self._picture(item, gallery.dataset, long_side) for item in gallery.items])
+        return Pictures(title, self._shown([(item, gallery.dataset) for item in gallery.items], long_side))
 
     def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Part]:
         """The galleries of each model together, those of several side by side."""
         titled = grouped(galleries, lambda one: (model_of(one), self.title_by_model(one)))
         columns: dict[str, list[Part]] = {}
         for (model, title), found in titled.items():
-            shown = [self._picture(item, one.dataset, LONG_SIDE) for one in found for item in one.items]
-            columns.setdefault(model, []).append(Pictures(title, shown))
+            shown = [(item, one.dataset) for one in found for item in one.items]
+            columns.setdefault(model, []).append(Pictures(title, self._shown(shown, LONG_SIDE)))
         return in_columns(columns)
 
     def title_by_model(self, gallery: Gallery) -> str:
         """The title of a gallery, with its model where there are several."""
         several = len(self.models) > 1 and "model" in gallery.about
         return f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
+
+    def _shown(self, items: Sequence[tuple[GalleryItem, DatasetRef]], long_side: int) -> list[Picture]:
+        """Items of galleries with their thumbnails, which are made in the order of their ids.
+
+        Frames of a clip are decoded one after another so, and not each from the last key frame on.
+        """
+        by_id = sorted(range(len(items)), key=lambda place: items[place][0].id)
+        made = {place: self._picture(*items[place], long_side) for place in by_id}
+        return [made[place] for place in range(len(items))]
 
     def _picture(self, item: GalleryItem, home: DatasetRef, long_side: int) -> Picture:
         """A picture of another dataset than the gallery's own is named with it."""
@@ -132,9 +146,15 @@ class Page:
         """
         scale = min(1.0, math.sqrt(1.2 / max(1, len(self.models))))
         side = max(min(long_side, LEAST_SIDE), round(long_side * scale))
-        return thumbnail_or_reason(
+        key = (dataset.place, image_id, side, quality)
+        if change is None and heat is None and key in self._thumbnails:
+            return self._thumbnails[key]
+        made = thumbnail_or_reason(
             self.open_image, dataset, image_id, long_side=side, quality=quality, change=change, heat=heat
         )
+        if change is None and heat is None:
+            self._thumbnails[key] = made
+        return made
 
     def _values(self, key: str) -> Sequence[str]:
         return list(dict.fromkeys(str(found.about[key]) for found in self.results.shown if key in found.about))

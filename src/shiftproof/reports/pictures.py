@@ -73,7 +73,7 @@ def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALIT
     if heat is not None:
         picture = Pillow.fromarray(with_heat(np.asarray(picture), heat))
     data = io.BytesIO()
-    picture.save(data, "WEBP", quality=quality, method=4)
+    picture.save(data, "WEBP", quality=quality, method=2)  # 4 takes twice as long for 4 % fewer bytes
     return "data:image/webp;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 

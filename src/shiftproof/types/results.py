@@ -145,8 +145,7 @@ class Results:
     def to_json(self, *, indent: int | None = None) -> str:
         """One JSON document that `from_json` reads back; a value that is not a number becomes null."""
         findings = [{"kind": type(finding).__name__, **_fields(finding)} for finding in self.findings]
-        text = json.dumps(_finite({**_shallow(self), "findings": findings}), ensure_ascii=False, indent=indent)
-        return encodable(text)
+        return encodable(_json({**_shallow(self), "findings": findings}, indent))
 
     @classmethod
     def from_json(cls, text: str) -> Results:
@@ -281,6 +280,13 @@ def _profile_fields(profile: Profile) -> dict[str, Any]:
         for name in ("axes", "weaknesses")
     }
     return {**vars(profile), **judged}
+
+
+def _json(value: Any, indent: int | None) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except (ValueError, TypeError):  # seldom: a value that is not a number, or a mapping that is no dict
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent)
 
 
 def _finite(value: Any) -> Any:

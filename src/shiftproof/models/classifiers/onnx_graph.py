@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -57,11 +57,8 @@ ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits",
 """What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
 
 
-class Wires(NamedTuple):
-    """Names of what a node takes and of what it makes."""
-
-    taken: Sequence[str]
-    made: Sequence[str]
+Wires: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""Names of what a node takes, and of what it makes."""
 
 
 class OnnxGraph:
@@ -71,10 +68,11 @@ class OnnxGraph:
         self.model = model
         self.folder = folder
         self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.last_layers: dict[str, LastLayer] = {}  # by scores, as they are found
         # a message makes its texts anew each time, so nodes are asked once
-        wires = [Wires(node.input[:], node.output[:]) for node in model.graph.node]
+        wires = [(node.input[:], node.output[:]) for node in model.graph.node]
         self._check_names(wires)
-        self.makers = {name: node for node, wire in zip(model.graph.node, wires, strict=True) for name in wire.made if name}
+        self.makers = {name: node for node, (_, made) in zip(model.graph.node, wires, strict=True) for name in made if name}
         if not _in_order(wires):
             try:
                 TopologicalSorter({name: node.input for name, node in self.makers.items()}).prepare()
@@ -293,21 +291,27 @@ def _tensors_elsewhere(message: Any) -> Iterator[onnx.TensorProto]:
             continue
         if field.message_type.name == "ValueInfoProto":  # names and shapes, which hold no tensor
             continue
+        # few nodes say where anything lies, and looking for the word is far quicker than walking through all of them
+        if field.message_type.name == "NodeProto" and not _says_where(onnx.GraphProto(node=value)):
+            continue
         for part in [value] if isinstance(value, Message) else value:
             if isinstance(part, onnx.TensorProto):
                 if part.external_data:
                     yield part
-            # few nodes say where anything lies, and looking for the word is far quicker than walking through all of them
-            elif isinstance(part, onnx.GraphProto) or b"location" in part.SerializeToString():
+            elif isinstance(part, onnx.GraphProto) or _says_where(part):
                 yield from _tensors_elsewhere(part)
+
+
+def _says_where(part: Any) -> bool:
+    return b"location" in part.SerializeToString()
 
 
 def _in_order(wires: Iterable[Wires]) -> bool:
     """Whether nothing is made twice, or after it is taken, as exporters list nodes: then nothing goes in a circle.
 
-    >>> _in_order([Wires(["image"], ["seen"]), Wires(["seen"], ["scores"])])
+    >>> _in_order([(["image"], ["seen"]), (["seen"], ["scores"])])
     True
-    >>> _in_order([Wires(["scores"], ["seen"]), Wires(["seen"], ["scores"])])
+    >>> _in_order([(["scores"], ["seen"]), (["seen"], ["scores"])])
     False
     """
     known: set[str] = set()
@@ -320,6 +324,7 @@ def _in_order(wires: Iterable[Wires]) -> bool:
 
 
 GLOBAL_POOLING = {"GlobalAveragePool", "ReduceMean"}
+NOT_BY_CLASS = "the last layer does not give one score a class to each image"
 
 
 @dataclass(frozen=True)
@@ -333,6 +338,15 @@ class LastLayer:
 
 def last_layer(graph: OnnxGraph, scores: str, *, classes: int | None = None) -> LastLayer:
     """The last product with stored weights on the way to the scores, of which there are so many an image, if known."""
+    if scores not in graph.last_layers:  # its weights are large, and features and saliency both ask for it
+        graph.last_layers[scores] = _last_layer(graph, scores)
+    found = graph.last_layers[scores]
+    if found.head is None or classes in (None, len(found.head.bias)):
+        return found
+    return LastLayer(None, None, NOT_BY_CLASS)
+
+
+def _last_layer(graph: OnnxGraph, scores: str) -> LastLayer:
     node, added = graph.source(scores), np.zeros(())
     if node is not None and node.op_type in ENDINGS:
         node = graph.source(node.input[0])
@@ -347,8 +361,8 @@ def last_layer(graph: OnnxGraph, scores: str, *, classes: int | None = None) -> 
     weights, bias = _weights(graph, node), _bias(graph, node)
     if weights is None or weights.ndim != 2 or bias is None:
         return LastLayer(None, None, "the last layer's weights are computed, not stored")
-    if classes not in (None, len(weights)) or not all(part.size in (1, len(weights)) for part in (bias, added)):
-        return LastLayer(None, None, "the last layer does not give one score a class to each image")
+    if not all(part.size in (1, len(weights)) for part in (bias, added)):
+        return LastLayer(None, None, NOT_BY_CLASS)
     bias = np.broadcast_to(bias.ravel() + added.ravel(), len(weights))
     return LastLayer(node.input[0], Head(np.ascontiguousarray(weights, np.float32), np.ascontiguousarray(bias, np.float32)))
 
