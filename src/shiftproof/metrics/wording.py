@@ -342,8 +342,14 @@ def none_told(verdict: Profile) -> str:
             f"That nothing can be judged is no sign of strength: there are too few independent cases{cases}. The values "
             "above are of these images alone, some of only a few of them; more cases could show whether they hold."
         )
+    looked_at = counted(verdict.candidates, "number")
+    if any(axis.marks == ("weak",) for axis in verdict.axes):
+        return (
+            f"Each mark is by its own 95 % CI, and of {looked_at} looked at some may fall short by chance: corrected for "
+            "that, none is surely on the worse side of its standard. More images could show it."
+        )
     return (
-        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
+        f"No weakness that {images(verdict.images)} could show: of {looked_at} looked at, none "
         "is surely on the worse side of its standard. More images could show smaller ones."
     )
 
