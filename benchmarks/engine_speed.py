@@ -2,7 +2,8 @@
 
 A Ray cluster of three nodes on this machine, of which one and two work in turn on the same photos under corruptions. The
 efficiency is the speed of two over twice that of one, by the clock, which means something only where two cores are free, and
-by CPU time an image, which does on a busy machine too.
+by CPU time an image, which does on a busy machine too. In every round the same is done without an engine in one thread, as
+`plan --probe` does: what its forecast says of one and two such machines is held beside what they took, by CPU.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from ray.cluster_utils import Cluster
 import harness
 import shiftproof as sp
 from shiftproof.datasets.image_list import some_of
-from shiftproof.options import EngineSettings
+from shiftproof.options import EngineSettings, PredictionSettings
 from shiftproof.runs.engines import opened_engine
+from shiftproof.runs.forecast import Speed, forecast
 from shiftproof.runs.predict import fill_conditions
 from shiftproof.runs.store import Store
 
@@ -67,13 +69,22 @@ def turn(engine: Any, model: Any, images: Any) -> Turn:
         return Turn(seconds, engine.cost.used_seconds - used, time.process_time() - driver)
 
 
+def turn_here(model: Any, images: Any) -> float:
+    """CPU seconds without an engine, all in one thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.process_time()
+        settings = PredictionSettings(workers=0, quiet=True)
+        fill_conditions(model, images, dict.fromkeys(CONDITIONS), store=Store(folder), settings=settings)
+        return time.process_time() - started
+
+
 def main() -> None:
     if find_spec("ray") is None:
         print("ray is not installed: pip install 'shiftproof[ray]'")
         return
     photos = Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000"
     images, few = (some_of(sp.open_dataset(str(photos)), count) for count in (PHOTOS, 16))
-    model, rows = sp.load_model("lite:0"), PHOTOS * len(CONDITIONS)
+    model, rows = sp.load_model("lite:0", threads=1), PHOTOS * len(CONDITIONS)
     with cluster(3) as address, ExitStack() as stack:
         engines: dict[str, Any] = {}
         for name, workers in (("one node", 1), ("two nodes", 2)):
@@ -83,10 +94,21 @@ def main() -> None:
             turn(engines[name], model, few)  # everybody has the model open
         engines[harness.AGAIN.format("one node")] = engines["one node"]
         turns: dict[str, list[Turn]] = {name: [] for name in engines}
+        turn_here(model, few)
+        here: list[float] = []
         for _ in range(ROUNDS):
+            here.append(turn_here(model, images))
             for name, engine in engines.items():
                 turns[name].append(turn(engine, model, images))
     figures = {name: report(name, some, turns["one node"], rows) for name, some in turns.items()}
+    for name, some in turns.items():
+        nodes = 2 if name == "two nodes" else 1
+        took = [
+            forecast(name, rows, nodes, Speed(rows / one)).hours * 3600 / ((found.workers + found.driver) / nodes)
+            for one, found in zip(here, some, strict=True)
+        ]
+        figures[name]["forecast over CPU taken"] = statistics.median(took)
+        print(f"{name:20} forecast over CPU taken {', '.join(f'{one:.3f}' for one in took)}", flush=True)
     harness.save("engine_speed", figures)
 
 

@@ -129,6 +129,16 @@ def test_a_model_without_weaknesses_is_told_so(capsys: pytest.CaptureFixture[str
     assert "No weakness that 100 images could show: of 10 numbers looked at" in capsys.readouterr().out
 
 
+def test_a_weak_mark_is_not_called_no_weakness(capsys: pytest.CaptureFixture[str]) -> None:
+    (verdict,) = sp.profile(Results(tuple(classes(*[90] * 10))))
+    found = Measurement("pm_k_drop", 0.25, ABOUT, 100, {}, Interval(0.2, 0.3))
+    weak = Axis("temporal", "Frames", found, "temporal", Standard("rule", weak=0.15, good=0.05, worse="above"))
+    say_results(Results((found,), profiles=(dataclasses.replace(verdict, axes=(weak,)),)))
+    said = capsys.readouterr().out
+    assert "No weakness" not in said
+    assert "Each mark is by its own 95 % CI, and of 10 numbers looked at some may fall short by chance" in said
+
+
 def test_results_take_their_profiles_along_and_older_ones_still_load() -> None:
     results = Results((*classes(0, *[90] * 9), loss("fog", 5, 0.7)))
     judged = dataclasses.replace(results, profiles=sp.profile(results))

@@ -1,7 +1,13 @@
-"""Predictions as submitit jobs, run on this machine by its local executor: the same rows as here, though a job is killed."""
+"""Predictions as submitit jobs, run on this machine: the same rows as here, though a job is killed.
+
+By submitit's local executor; and by sbatch, where there is no Slurm by a stand-in for its commands.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +15,7 @@ from typing import Any
 import pytest
 
 import shiftproof as sp
+import slurm_stand_in
 from ray_cluster import BATCH, die, noted, noting_model, once, stored
 from shiftproof.errors import BadInput
 from shiftproof.options import EngineSettings
@@ -51,6 +58,39 @@ def test_rows_are_those_of_a_run_here_though_a_job_is_killed(photos: Dataset, tm
     fill(noting_model(tmp_path / "others"), photos, tmp_path / "here")
     assert stored(tmp_path / "slurm") == stored(tmp_path / "here")
     assert list(tmp_path.glob("slurm-*")) == []
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm as it is on this machine, or a stand-in; asked for its jobs more often than is polite."""
+    from shiftproof.runs.engines import slurm
+
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", 0.5)
+    if shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
+        monkeypatch.setenv("PATH", str(slurm_stand_in.install(tmp_path / "bin")), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_job_that_slurm_lost_is_done_again_where_it_keeps_no_accounts(photos: Dataset, tmp_path: Path) -> None:
+    def stall(_: str, notes: Path) -> None:
+        if len(noted(notes)) > 2 and once(notes, "killed"):
+            die()
+
+    engine = EngineSettings(engine="slurm", max_workers=2)
+    tally = fill(noting_model(tmp_path / "notes", stall), photos, tmp_path / "slurm", engine)
+    assert tally.predicted == 3 * len(photos.samples)
+    assert len({process for process, _ in noted(tmp_path / "notes")}) == 3
+    fill(noting_model(tmp_path / "others"), photos, tmp_path / "here")
+    assert stored(tmp_path / "slurm") == stored(tmp_path / "here")
+
+
+def test_jobs_that_never_begin_are_told_with_their_last_words(
+    photos: Dataset, tmp_path: Path, slurm: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(slurm_stand_in.install(tmp_path / "failing")), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_STAND_IN_FAILS", "python: not found")
+    with pytest.raises(WorkFailed, match="Slurm jobs end before they begin, the last with 'python: not found'"):
+        fill(noting_model(tmp_path / "notes"), photos, tmp_path / "slurm", EngineSettings(engine="slurm", max_workers=2))
 
 
 def test_a_batch_that_ends_every_job_is_given_up_and_named(photos: Dataset, tmp_path: Path) -> None:

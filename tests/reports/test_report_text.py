@@ -21,7 +21,18 @@ from shiftproof.reports.packing import unpacked
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Folded, Panels, Part, SideBySide, Table
 from shiftproof.reports.sections import draw_sections, summarise
-from shiftproof.types import Curve, DatasetRef, Gallery, GalleryItem, Image, Interval, Measurement, Results
+from shiftproof.types import (
+    Again,
+    Curve,
+    DatasetCard,
+    DatasetRef,
+    Gallery,
+    GalleryItem,
+    Image,
+    Interval,
+    Measurement,
+    Results,
+)
 
 OpenPhoto = Callable[[DatasetRef, str], Image]
 
@@ -311,3 +322,14 @@ def test_nothing_is_lost(which: str, request: pytest.FixtureRequest) -> None:
         lost = [one for one in lost if one.metric not in drawn]
     assert lost == []
     assert results_of(build_report(found)).measurements == found.measurements
+
+
+def test_a_report_of_images_without_labels_begins_by_saying_so() -> None:
+    found = Measurement("mean_confidence", 0.3, {"model": "net", "dataset": "frames"}, 40, {})
+    again = (Again("net", "frames", "shiftproof run net.onnx frames"),)
+    told = "No image has a label, so nothing here says how often the model is right"
+    for labelled in (0, 40):
+        card = DatasetCard("frames", "f", 40, labelled, classes=2 if labelled else None)
+        text = Tree(build_report(Results((found,), datasets=(card,), again=again))).text
+        assert (told in text) == (not labelled)
+        assert ("measurements of" in text) == bool(labelled)

@@ -253,6 +253,15 @@ def test_of_many_images_as_many_are_drawn_as_there_is_time_for() -> None:
     assert desk.now < 60
 
 
+def test_images_take_the_time_that_no_other_study_could_begin_in() -> None:
+    desk = ToyDesk(photos(10_000))
+    reached = desk.spend([AXES[0], entry("slow", Parts(5, 100, METRIC, passes=300))], minutes=1)
+    assert 400 < reached.images < 560, "nine tenths of a minute, at ten images a second"
+    assert desk.now < 60
+    assert "slow" in desk.left_out
+    assert ToyDesk(photos(480)).spend([AXES[0]], minutes=1).images == 480
+
+
 def test_a_study_whose_least_part_does_not_fit_is_left_out_and_said_to_be() -> None:
     desk = ToyDesk(photos(100))
     entries = [AXES[0], entry("slow", Parts(5, 100, METRIC, passes=300))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,19 @@ def test_the_seed_decides_the_weights(small_jobs: SmallJobs) -> None:
     first, again, other = (train_network(small_jobs((SHAKEN,), network="normed", seed=seed)) for seed in (0, 0, 1))
     assert alike(first, again)
     assert not alike(first, other)
+
+
+def test_where_slurm_is_installed_or_a_task_of_it_runs_training_is_the_same(
+    small_jobs: SmallJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = train_network(small_jobs())
+    write_whole(tmp_path / "bin" / "srun", b"#!/bin/sh\n")
+    (tmp_path / "bin" / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert alike(train_network(small_jobs()), plain)  # a warning would be an error
+    for name, value in {"SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_NAME": "grid", "SLURM_JOB_ID": "7"}.items():
+        monkeypatch.setenv(name, value)
+    assert alike(train_network(small_jobs()), plain)
 
 
 def test_batch_norms_of_a_short_training_end_with_the_figures_of_its_pictures(small_jobs: SmallJobs) -> None:

@@ -19,11 +19,13 @@ from safetensors import numpy as tensors
 
 import shiftproof as sp
 from command import Shiftproof
+from shiftproof.bench.grid import slug
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.ood.scores import confidence, rotation
 from shiftproof.training.networks.at_test_time import in_torch
+from shiftproof.training.networks.engine import ClassifierCourse
 from training.small_jobs import SmallJobs
 
 
@@ -89,6 +91,42 @@ def test_wise_ft_goes_from_the_weights_before_to_those_after(train: Any) -> None
     for name, array in between.items():
         if array.dtype.kind == "f":
             assert array == pytest.approx((before[name] + after[name]) / 2, abs=1e-6)
+
+
+def test_in_a_grid_what_differs_by_the_weights_at_the_end_is_trained_once(
+    train: Any, small_jobs: SmallJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    learn = ClassifierCourse.learn
+
+    def counted(self: ClassifierCourse, *given: Any) -> None:
+        steps.append(self.job.seed)
+        learn(self, *given)
+
+    monkeypatch.setattr(ClassifierCourse, "learn", counted)
+    recipes = ("lp-ft", "lp-ft+wise-ft:0.5", "lp-ft+soup", "cutout")
+    said = {"epochs": 2, "batch_size": 8, "learning_rate": 0.05, "image_size": 16, "seeds": 2}
+    sp.recipes(
+        "scratch:resnet-8",
+        small_jobs.folder / "training",
+        options=sp.GridOptions(
+            level="network", recipes=",".join(recipes), models=str(tmp_path / "grid"), corruptions=("fog",), **said
+        ),
+        store=tmp_path / "runs",
+    )
+    courses = 2  # of lp-ft, and of cutout
+    one = len(steps) // (courses * 2)
+    assert steps == [0] * one + [1] * one + [0] * one + [1] * one
+    assert {path.name for path in (tmp_path / "grid").iterdir()} == {*(slug(name) for name in recipes), "courses"}
+    assert [*(tmp_path / "grid" / "courses").iterdir()] == []
+    ends, halves = (weights(tmp_path / "grid" / slug(name) / "seed-1") for name in recipes[:2])
+    alone, without = (
+        weights(tmp_path / "grid" / slug(recipes[2]) / "seed-1"),
+        json.loads((tmp_path / "grid" / slug(recipes[1]) / "seed-1" / "training.json").read_text()),
+    )
+    assert all(np.array_equal(alone[name], array) for name, array in ends.items())
+    assert not np.array_equal(ends["head.weight"], halves["head.weight"])
+    assert len(without["curves"]) == 2
 
 
 def test_a_soup_is_made_of_the_networks_of_several_seeds(train: Any) -> None:

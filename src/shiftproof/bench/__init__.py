@@ -526,10 +526,13 @@ def train(
     workers: WorkerSettings | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
+    courses: Path | None = None,
 ) -> Trained:
     """Trains the model on labelled images, as a recipe says, into a folder that opens wherever a model does.
 
     What was stopped goes on, and ends with the same weights; a folder that holds this training is left as it is.
+    In the folder `courses` checkpoints stay, for trainings whose recipes differ only in what is made of the weights at the
+    end, as `lp-ft` and `lp-ft+wise-ft`: the second is not trained again. Whoever names it removes it.
     """
     from shiftproof.datasets.clusters import clustering
     from shiftproof.options import ImageChoice
@@ -561,6 +564,7 @@ def train(
             clustering=clusters.joining(data.samples, alike_in(data, bench.store)),
             options=options,
             folder=local_path(output, "a trained model"),
+            courses=courses,
         )
         return train_jobs(request, jobs_of(request, bench.store), trainer, bench.tell)
 
@@ -588,7 +592,7 @@ def recipes(
     settings = PredictionSettings(workers=None if workers is None else workers.workers)
     with Bench.of(store, dataset_options, _scoring(images), model_options, tell) as bench:
 
-        def train_one(data: Dataset, folder: Path, options: TrainOptions) -> Trained:
+        def train_one(data: Dataset, folder: Path, options: TrainOptions, courses: Path | None) -> Trained:
             return train(
                 model,
                 data,
@@ -601,6 +605,7 @@ def recipes(
                 workers=workers,
                 progress=progress,
                 tell=tell,
+                courses=courses,
             )
 
         return compare_trained(bench, dataset, options or GridOptions(), train_one, settings, progress, report)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from shiftproof.runs.shared_features import fill_from_features
 from shiftproof.studies.options import Assembled
 from shiftproof.training.comparison import RecipeStudy
 from shiftproof.training.options import GridOptions
-from shiftproof.training.recipe import chosen_recipes, parted
+from shiftproof.training.recipe import chosen_recipes, course_of, parted
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
 from shiftproof.training.trainings import check_outliers_used, images_for, with_labels
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from shiftproof.runs.predict import Progress
     from shiftproof.training.options import TrainOptions
 
-    Train = Callable[[Dataset, Path, TrainOptions], Trained]
+    Train = Callable[[Dataset, Path, TrainOptions, Path | None], Trained]
 
 
 def compare_trained(
@@ -59,11 +60,16 @@ def compare_trained(
     for name in names:
         check_judged(bench, name, training, test, options.seed)
     models: dict[str, list[Classifier]] = {}
+    folder, left = Path(options.models), shared_courses(names)
     for place, name in enumerate(names, start=1):
         bench.tell(f"recipe {place} of {len(names)}: {name}")
         by, adapt = parted(name)
-        trained = train(training, Path(options.models) / slug(by), options.of(by))
+        course = course_of(chosen_recipes(by))
+        shared = folder / "courses" / slug("+".join(course)) if course in left else None
+        trained = train(training, folder / slug(by), options.of(by), shared)
         models[name] = [adapted_to(model, test, bench.store) for model in opened(name, trained, adapt)]
+        if shared is not None and name == left[course]:
+            shutil.rmtree(shared, ignore_errors=True)
     first, *others = every = [model for own in models.values() for model in own]
     study = RecipeStudy(
         models=every,
@@ -79,6 +85,19 @@ def compare_trained(
     bench.fill(first, work, prediction, progress)
     results = one_card_a_recipe(bench.measure(work), study.grid)
     return bench.saved(results, work, report, title=f"{len(names)} recipes of training, judged on {test.ref.name}")
+
+
+def shared_courses(names: Iterable[str]) -> dict[tuple[str, ...], str]:
+    """Courses of training that several recipes have, so trained once; of each the last recipe that goes on from it.
+
+    >>> shared_courses(["cutout", "lp-ft", "lp-ft+wise-ft:0.5", "lp-ft+tta"])
+    {('lp-ft',): 'lp-ft+wise-ft:0.5'}
+    """
+    users: dict[tuple[str, ...], dict[str, str]] = {}
+    for name in names:
+        by, _ = parted(name)
+        users.setdefault(course_of(chosen_recipes(by)), {}).setdefault(by, name)
+    return {course: list(by.values())[-1] for course, by in users.items() if len(by) > 1}
 
 
 def check_judged(bench: Bench, name: str, training: Dataset, test: Dataset, seed: int) -> None:

@@ -13,6 +13,7 @@ from shiftproof.metrics.wording import (
     counted,
     figure,
     has_too_few,
+    labels_missing,
     limit_told,
     mark_told,
     names_or_more,
@@ -57,9 +58,14 @@ def say_results(results: Results, *, verbose: bool = False) -> None:
     brief = _brief_remarks(results)
     if judged:
         _say_verdict(judged, results, room=MOST_LINES - 1 - len(brief))
-    if verbose or not judged:
+    missing = labels_missing(results)
+    if verbose or not (judged or missing):
         _say_numbers(results)
         return
+    if not judged:
+        _say_headlines(results)
+    if missing:
+        say(missing)
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for text in brief:
@@ -138,8 +144,8 @@ def _brief_remarks(results: Results) -> list[str]:
     return [*told, *([f"{more}: see --verbose"] if more else [])]
 
 
-def _say_numbers(results: Results) -> None:
-    """The headline numbers, the verdicts on models compared, and what was skipped or left out."""
+def _say_headlines(results: Results) -> None:
+    """The headline numbers."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
     left_open = _sampling_errors(results.measurements)
@@ -150,6 +156,11 @@ def _say_numbers(results: Results) -> None:
         say(unit_of_evidence(results))
     if left_open:
         say(f"{THESE_PHOTOS.capitalize()}: sampling error on exactly these photos, from cells that were not run.")
+
+
+def _say_numbers(results: Results) -> None:
+    """The headline numbers, the verdicts on models compared, and what was skipped or left out."""
+    _say_headlines(results)
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for dataset in results.datasets:

@@ -159,6 +159,24 @@ def unit_of_evidence(results: Results) -> str:
     return f"{MEANING} Independent unit (cluster): {'; '.join([*(['the image'] if by_image else []), *told])}."
 
 
+def labels_missing(results: Results) -> str:
+    """That nothing says how often a model is right, where no image of a run has a label; else nothing.
+
+    >>> from shiftproof.types import DatasetCard
+    >>> frames, run = DatasetCard("frames", "f", 40, 0), Again("net", "frames", "shiftproof run net.onnx frames")
+    >>> labels_missing(Results((), datasets=(frames,), again=(run,)))[:80]
+    'No image has a label, so nothing here says how often the model is right or would'
+    >>> labels_missing(Results((), datasets=(frames, DatasetCard("photos", "f", 9, 9, classes=3)), again=(run,)))
+    ''
+    """
+    if not results.again or any(card.labelled or card.classes for card in results.datasets):
+        return ""
+    return (
+        "No image has a label, so nothing here says how often the model is right or would stay so: --label CLASS is one "
+        "class for all images, --labels FILE one for each; without any, shiftproof estimate goes by images that have some."
+    )
+
+
 def points(value: float) -> str:
     """A difference of shares without a sign.
 
@@ -324,8 +342,14 @@ def none_told(verdict: Profile) -> str:
             f"That nothing can be judged is no sign of strength: there are too few independent cases{cases}. The values "
             "above are of these images alone, some of only a few of them; more cases could show whether they hold."
         )
+    looked_at = counted(verdict.candidates, "number")
+    if any(axis.marks == ("weak",) for axis in verdict.axes):
+        return (
+            f"Each mark is by its own 95 % CI, and of {looked_at} looked at some may fall short by chance: corrected for "
+            "that, none is surely on the worse side of its standard. More images could show it."
+        )
     return (
-        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
+        f"No weakness that {images(verdict.images)} could show: of {looked_at} looked at, none "
         "is surely on the worse side of its standard. More images could show smaller ones."
     )
 

@@ -14,7 +14,7 @@ from shiftproof import catalog
 from shiftproof.datasets.layout import published_dataset
 from shiftproof.errors import BrokenPlugin, listed
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import count, counted, figure_and_unit, images, span, unit_of_evidence
+from shiftproof.metrics.wording import count, counted, figure_and_unit, images, labels_missing, span, unit_of_evidence
 from shiftproof.reference.citations import cite
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
 from shiftproof.reports.parts import Cell, Code, Column, Definitions, Folded, Part, Prose, Section, Table
@@ -123,7 +123,7 @@ def _headlines(makers: Sequence[SectionMaker], page: Page) -> list[str]:
     """A sentence for each study; of several models only those of the first study, the table has the rest."""
     told = [sentences[:MOST_HEADLINES] for maker in makers if (sentences := maker.headlines(page))]
     if not told:
-        return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
+        return [labels_missing(page.results) or f"{count(len(page.results.measurements))} measurements of {page.title}."]
     return [sentence for sentences in (told[:1] if len(page.models) > 1 else told) for sentence in sentences]
 
 
@@ -184,7 +184,9 @@ def _warnings(page: Page) -> list[str]:
         for card in page.results.datasets
         if card.skipped_images
     ]
-    return [*page.results.warnings, *aside]
+    judged = any(one.axes for one in page.results.profiles)  # else it is the headline
+    missing = filter(None, [labels_missing(page.results) if judged else ""])
+    return [*missing, *page.results.warnings, *aside]
 
 
 def draw_origins(results: Results) -> list[Section]:

@@ -1,9 +1,10 @@
 """A robustness profile in the time there is: which study gets the next forward passes, and how far each has come.
 
 Images come first, unchanged, for every study that needs no others: all of them, or as many, drawn at random, as fit into
-`CLEAN_SHARE` of the time. Then every other study takes its least part, the cheapest first; from there on the next
-part goes to the study whose confidence interval it narrows most for the time it takes. Which images and cells a part
-consists of depends on the seed and on earlier results; time decides only how far each study gets.
+`CLEAN_SHARE` of the time, or into all of it where no other study could begin in the rest. Then every other study takes its
+least part, the cheapest first; from there on the next part goes to the study whose confidence interval it narrows most for
+the time it takes. Which images and cells a part consists of depends on the seed and on earlier results; time decides only
+how far each study gets.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -252,13 +253,12 @@ class TimedProfile:
     def spend(self) -> Reached:
         """Predicts until the time is up or nothing is left, and says how far each study has come."""
         try:
-            images = self._unchanged()
-            self._time_measuring(images)
-            partials = [
-                self._begun(entry, self._images_of(entry, images)) for entry in self.entries if entry not in self.whole
-            ]
+            images, partials = self._first(CLEAN_SHARE)
+            none_begins = best_offer(self._offers(partials), self._left(partials)) is None
+            if none_begins and self._left(partials) > 0 and not any(one.units for one in partials):
+                images, partials = self._first(1.0)
             self._tell_estimate(images, partials)
-            while offer := best_offer((one.offer(self.pace) for one in partials if one.growing), self._left(partials)):
+            while offer := best_offer(self._offers(partials), self._left(partials)):
                 self._step(next(one for one in partials if one.entry.name == offer.name), offer.more)
         finally:
             self._save()
@@ -267,6 +267,16 @@ class TimedProfile:
                 self.desk.leave_out(one.entry, one.problem or self._too_slow(one))
         self._save(minutes=max(self.minutes, self.before.minutes))
         return self.reached
+
+    def _first(self, share: float) -> tuple[Dataset, list[Partial]]:
+        """The images that fit unchanged into a share of the time, and the studies that go on with them."""
+        images = self._unchanged(share)
+        self._time_measuring(images)
+        others = [entry for entry in self.entries if entry not in self.whole]
+        return images, [self._begun(entry, self._images_of(entry, images)) for entry in others]
+
+    def _offers(self, partials: Iterable[Partial]) -> Iterator[Offer]:
+        return (one.offer(self.pace) for one in partials if one.growing)
 
     def _too_slow(self, state: Partial) -> str:
         """Why a study was not begun, and what measures it; a smaller part would not be the same number."""
@@ -300,10 +310,10 @@ class TimedProfile:
         self.reached = dataclasses.replace(self.reached, **{"seconds": seconds, **changes})
         self.desk.save(self.reached)
 
-    def _unchanged(self) -> Dataset:
-        """As many images as there is time for, with what studies need of them that are not done in parts."""
+    def _unchanged(self, share: float) -> Dataset:
+        """As many images as fit into a share of the time, with what studies need of them that are not done in parts."""
         every, keep = len(self.images.samples), self._keep()
-        count = self.before.images or min(FIRST_IMAGES, every)
+        count = self.reached.images or min(FIRST_IMAGES, every)
         held: Dataset | None = None
         while True:
             images = drawn(self.images, count)
@@ -327,7 +337,7 @@ class TimedProfile:
                 return images
             runs = dict.fromkeys(run for work in works for study in work.studies for run in study.runs())
             of_image = self.pace * sum(run.dataset == images.ref for run in runs)
-            seconds = min(CLEAN_SHARE * 60 * self.minutes - self._spent, self._left())
+            seconds = min(share * 60 * self.minutes - self._spent, self._left())
             fit = size + seconds / of_image if of_image else every  # where no study has unchanged images
             count = every if every <= min(1.5 * fit, 4 * size) else int(min(fit, 2 * size))
             if count < LEAST_GROWTH * size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.options import ModelSettings
 from shiftproof.training.options import TrainOptions
-from shiftproof.training.recipe import ChosenRecipe, Level
+from shiftproof.training.recipe import ChosenRecipe, Level, course_of
 from shiftproof.types import Classes, Dataset, DatasetRef, Sample, fingerprint_of
 
 
@@ -36,6 +37,17 @@ class Job:
     dataset: DatasetRef  # that the images are of
     digest: str  # of the bytes of the images, and of the boxes where these are learned
     held_out: Dataset | None = None  # images that a recipe left out, to be measured
+    course: Path | None = None  # of checkpoints that others go on from; who shares them removes them
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.course or self.folder / "checkpoints"
+
+    def remove_checkpoints(self) -> None:
+        """Nobody goes on from them, unless others share them."""
+        if self.course is None:
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def asked(self) -> Mapping[str, Any]:
         """What the weights depend on, in plain values."""
@@ -64,6 +76,11 @@ class Job:
     def key(self) -> str:
         """A digest of all that."""
         return fingerprint_of(self.asked())
+
+    @property
+    def course_key(self) -> str:
+        """A digest of what a training depends on until it is over: what a recipe makes of its weights then is left out."""
+        return fingerprint_of({**self.asked(), "recipes": list(course_of(self.recipes))})
 
 
 UNDEPENDING = ("recipe", "seeds", "seed", "outliers")

@@ -210,6 +210,16 @@ def parted(text: str) -> tuple[str, str | None]:
     return training or "baseline", next((str(one) for one in chosen if one.recipe.adapt is not None), None)
 
 
+def course_of(chosen: Sequence[ChosenRecipe]) -> tuple[str, ...]:
+    """What recipes say of a training until it is over: those that only change its weights at the end are left out.
+
+    >>> course_of(chosen_recipes("augmix+wise-ft:0.5")), course_of(chosen_recipes("soup"))
+    (('augmix',), ('baseline',))
+    """
+    kept = [str(one) for one in chosen if one.recipe.parts != {"finish"}]
+    return tuple(name for name in kept if name != "baseline" or len(kept) == 1) or ("baseline",)
+
+
 def _chosen(text: str) -> ChosenRecipe:
     found = re.fullmatch(r"(?P<name>[^:?]+)(?::(?P<first>[^?]*))?(?:\?(?P<rest>.*))?", text)
     if found is None:

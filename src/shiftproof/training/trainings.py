@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +68,7 @@ class Request:
     clustering: Clustering
     options: TrainOptions
     folder: Path
+    courses: Path | None = None  # where checkpoints stay that other trainings share
 
     @property
     def recipes(self) -> tuple[ChosenRecipe, ...]:
@@ -158,6 +158,7 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
             dataset=request.images.ref,
             digest=digest,
             held_out=held_out,
+            course=request.courses and request.courses / f"seed-{seed}",
         )
         for seed, folder in zip(_seeds(options), folders, strict=True)
     ]
@@ -330,7 +331,7 @@ def train_jobs(request: Request, jobs: Sequence[Job], trainer: Trainer, tell: Ca
         if found is not None:
             tell(f"{job.folder} holds this training already")
         done[job.folder.name] = found or trainer.train(job)
-        shutil.rmtree(job.folder / "checkpoints", ignore_errors=True)
+        job.remove_checkpoints()
     if jobs[0].held_out is not None:
         tell_held_out(jobs[0].held_out, request.folder, tell)
     if len(jobs) == 1:

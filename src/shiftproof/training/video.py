@@ -44,7 +44,7 @@ def evenly_spread(samples: Sequence[Sample], *, frames: int, loss: str) -> list[
     if clusters is None or "clip" not in clusters.unit:
         raise BadInput(
             "the recipe video trains on frames of clips, and these images do not say which clip they are of; a folder of "
-            "video files or of numbered frames does, or a column clip of a manifest"
+            "video files or of numbered frames (--kind frames) does, or a column clip of a manifest"
         )
     clips: dict[str, dict[str, Sample]] = {}
     for sample, clip in zip(samples, clusters.keys, strict=True):

@@ -10,6 +10,7 @@ import contextlib
 import pickle
 import platform
 import shutil
+import subprocess
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ from shiftproof.runs.engines import (
     Terms,
     Unfit,
     Work,
+    WorkFailed,
     failure_told,
     measured,
 )
@@ -46,8 +48,14 @@ JOBS = 8
 
 POLL_SECONDS = 0.5
 
+QUEUE_SECONDS = 10.0
+"""Between two questions to Slurm which jobs there are: often ones would be a burden to a cluster of many users."""
+
 LATE_SECONDS = 120.0
 """How long a report of a finished job may take to be seen: network file systems show new files late."""
+
+BEGUN = "begun"
+"""A file in the folder of a job that came as far as our own code."""
 
 OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}
 """Parameters of jobs that submitit has its own names for: minutes, and gigabytes."""
@@ -83,6 +91,7 @@ class Part:
 
     def __call__(self) -> int:
         """Does what is not reported yet; how many reports there are."""
+        write_whole(self.folder / BEGUN, b"")
         done = list(reports_in(self.folder))
         try:
             terms: Terms = pickle.loads(self.terms)  # noqa: S301 from our own process, as below
@@ -136,6 +145,36 @@ class Submitted:
     since: float = 0.0
 
 
+class JobList:
+    """Which jobs Slurm still has, asked now and then.
+
+    By squeue: submitit asks sacct, which says nothing of any job where a cluster keeps no accounts.
+    """
+
+    def __init__(self) -> None:
+        self._asked = time.monotonic()
+        self._missing: dict[str, int] = {}
+
+    def has(self, job: Any) -> bool:
+        """Whether a job has not ended; one is given up for lost when it is missing twice."""
+        return self._missing.get(job.job_id, 0) < 2
+
+    def look(self, jobs: Iterable[Any]) -> None:
+        """Asks again, where it is time to; where Slurm does not answer, nothing is known that was not."""
+        if time.monotonic() - self._asked < QUEUE_SECONDS:
+            return
+        self._asked = time.monotonic()
+        asked = subprocess.run(
+            ["squeue", "--me", "--array", "--noheader", "--format=%i"],  # noqa: S607 - of the user's own Slurm
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            there = set(asked.stdout.split())
+            self._missing = {one.job_id: self._missing.get(one.job_id, 0) + 1 for one in jobs if one.job_id not in there}
+
+
 class SlurmEngine:
     """Arrays of Slurm jobs, for all work of one job."""
 
@@ -156,17 +195,19 @@ class SlurmEngine:
         if not pieces:
             return
         sent, rates, failed = (pickle.dumps(Terms.here()), self.pickled(work)), Rates(), list[tuple[str, str]]()
-        running = self._submit(sent, pieces)
+        running, there = self._submit(sent, pieces), JobList()
         try:
             while running:
                 again: list[Piece] = []
                 for one in list(running):
-                    ended = one.job.done()
+                    ended = _answered(one.job) or (not there.has(one.job) if self._cluster == "slurm" else one.job.done())
                     yield from self._reported(one, work, rates)
                     if ended:
                         yield from self._late(one, work, rates)
                         running.remove(one)
                         again += _left_of(one, work, failed)
+                if self._cluster == "slurm":
+                    there.look(one.job for one in running)
                 running += self._submit(sent, again) if again else []
                 if rates.due():
                     waiting = [(one.job.job_id, time.monotonic() - one.since) for one in running]
@@ -228,8 +269,9 @@ class SlurmEngine:
     def _late(self, one: Submitted, work: Work, rates: Rates) -> Iterator[list[tuple[Any, Any]]]:
         """Reports of a job that has ended and are not seen yet."""
         until, expected = time.monotonic() + LATE_SECONDS, 0
-        with contextlib.suppress(Exception):  # one that died says nothing
-            expected = one.job.result()
+        if _answered(one.job):  # one that died says nothing
+            with contextlib.suppress(Exception):
+                expected = one.job.result()
         while one.seen < expected and time.monotonic() < until:
             yield from self._reported(one, work, rates)
             time.sleep(0 if one.seen == expected else POLL_SECONDS)
@@ -253,10 +295,23 @@ def _left_of(one: Submitted, work: Work, failed: list[tuple[str, str]]) -> list[
         return []
     left.tries += 1
     if left.tries >= MOST_TRIES:
+        if not (one.folder / BEGUN).exists():
+            raise WorkFailed(f"Slurm jobs end before they begin, the last {_end_of(one.job)}")
         culprit = left.jobs.pop(0)
-        failed.append((work.told(culprit), f"its Slurm job {one.job.job_id} ended {left.tries} times: {one.job.state}"))
+        failed.append((work.told(culprit), f"its Slurm job {one.job.job_id} ended {left.tries} times, {_end_of(one.job)}"))
         left.tries = 0
     return [left] if left.jobs else []
+
+
+def _answered(job: Any) -> bool:
+    """Whether a job has left its answer; one that ended without has died."""
+    return bool(job.paths.result_pickle.exists())
+
+
+def _end_of(job: Any) -> str:
+    """The last that a job wrote."""
+    said = (job.stderr() or "").strip().splitlines()
+    return f"with {said[-1].strip()!r}" if said else "without a word"
 
 
 def _parameters(given: Iterable[str], cluster: str) -> dict[str, Any]:

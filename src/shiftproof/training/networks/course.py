@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
@@ -124,6 +125,8 @@ def fabric_of(job: Job) -> Fabric:
         num_nodes=int(os.environ.get("WORLD_SIZE", 1)) // processes if several else 1,
         strategy="ddp" if several else "auto",
         precision=PRECISIONS[precision],
+        # not as it guesses: on a machine with Slurm it would warn, or take the tasks of a job for its processes
+        plugins=TorchElasticEnvironment() if several else LightningEnvironment(),
     )
     fabric.launch()
     return fabric
@@ -147,7 +150,7 @@ class Course(ABC):
     def __init__(self, job: Job, fabric: Fabric, workers: Workers, progress: Tell | None, options: TrainOptions) -> None:
         self.job, self.fabric, self.workers, self.progress = job, fabric, workers, progress
         self.options = options
-        self.folder = job.folder / "checkpoints"
+        self.folder = job.checkpoints
         self.opened: list[StoredPictures] = []
         self.state = State()
         self.resumed: Any = None  # of the optimizer
@@ -444,7 +447,7 @@ class Course(ABC):
     @property
     def key(self) -> str:
         """What the weights depend on: the job, the precision and the number of processes."""
-        return fingerprint_of(self.job.key, self.job.model_options.precision, self.fabric.world_size)
+        return fingerprint_of(self.job.course_key, self.job.model_options.precision, self.fabric.world_size)
 
     def _save(self, optimizer: Any) -> None:
         self.saved = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -62,7 +61,7 @@ class NetworkTrainer:
         found = self.untrained(job)
         ends = [read_weights(part.folder) for part in parts]
         joined = self._written(job, found, finish(found.start, ends, found.score, **recipe.settings), ())
-        shutil.rmtree(job.folder / "checkpoints", ignore_errors=True)
+        job.remove_checkpoints()
         return joined
 
     def _written(
