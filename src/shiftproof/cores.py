@@ -1,8 +1,15 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and what uses only one of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def usable_cores() -> int:
@@ -14,3 +21,22 @@ def usable_cores() -> int:
     if given.isdigit() and int(given) > 0:
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """While this holds, matrices are factorised on one core.
+
+    Half of an eigenvalue or singular value decomposition is one step after the other: on two cores it takes three times the
+    CPU time where these are shared, since the other thread spins, and is hardly done sooner where they are not.
+    """
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import numpy.linalg  # noqa: F401 whose library is looked for
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.cores import one_blas_thread
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix, OverallMoments, overall_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import head_of, in_parts, logits_of
 from shiftproof.ood.scores import energy
+from shiftproof.ood.shared import learnt_once
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
 
 _NEARLY_SINGULAR = 1e-4
@@ -111,12 +114,11 @@ def fit_residual(training: Training, *, dimension: int | None = None, tolerance:
     the largest count as zero. None is the larger side of the head times the rounding of single precision, as torch takes it;
     the authors' 1e-15 is below the rounding of the weights, and sends the origin of a nearly singular head far off.
     """
-    origin = origin_of(head_of(training), tolerance)
-    moments = overall_moments_of(training)
-    features = len(moments.mean)
     if dimension is not None and dimension < 0:
         raise BadInput(f"a principal space has 0 dimensions or more, got {dimension}")
-    return _residual(origin, moments, min(features, principal_dimension(features) if dimension is None else dimension))
+    principal = _principal_axes(training, tolerance)
+    features = len(principal.variances)
+    return _residual(principal, min(features, principal_dimension(features) if dimension is None else dimension))
 
 
 RESIDUAL = OODDetector(
@@ -157,7 +159,8 @@ def origin_of(head: Head, tolerance: float | None = None) -> Origin:
     >>> origin_of(Head(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))).place
     array([-1., -1.])
     """
-    left, values, right = np.linalg.svd(head.weights.astype(np.float64), full_matrices=False)
+    with one_blas_thread():
+        left, values, right = np.linalg.svd(head.weights.astype(np.float64), full_matrices=False)
     cut = max(head.weights.shape) * float(np.finfo(np.float32).eps) if tolerance is None else tolerance
     shares = values / values[0] if values[0] > 0 else values
     kept = shares > cut
@@ -177,10 +180,26 @@ def _doubts(shares: NDArray[np.float64], cut: float) -> list[str]:
     ]
 
 
-def _residual(origin: Origin, moments: OverallMoments, dimension: int) -> Residual:
+class PrincipalAxes(NamedTuple):
+    """Directions of feature space as seen from the origin, those in which training images spread least first."""
+
+    origin: Origin
+    moments: OverallMoments
+    variances: Matrix  # (features,)
+    directions: Matrix  # (features, features), a column each
+
+
+@learnt_once
+def _principal_axes(training: Training, tolerance: float | None) -> PrincipalAxes:
+    origin, moments = origin_of(head_of(training), tolerance), overall_moments_of(training)
     from_origin = moments.mean - origin.place
-    variances, directions = np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin))
-    features = len(moments.mean)
+    with one_blas_thread():
+        return PrincipalAxes(origin, moments, *np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin)))
+
+
+def _residual(principal: PrincipalAxes, dimension: int) -> Residual:
+    origin, moments, variances, directions = principal
+    features = len(variances)
     outside = directions[:, : features - dimension]
     # seen from the principal space where that takes fewer multiplications, there and back
     inside = 2 * dimension < features - dimension
