@@ -63,7 +63,8 @@ class StoredModel:
 
     def plain(self) -> dict[str, Any]:
         """What `model.json` holds of it."""
-        told = dataclasses.asdict(self)
+        told = _fields_of(self)
+        told |= {name: told[name] and _fields_of(told[name]) for name in ("ref", "seen", "classes", "companion")}
         del told["unmarked"]
         told["preparation"] = told.pop("preprocessing")  # as stores have called it from the beginning
         return told
@@ -132,6 +133,11 @@ class Reached:
         if not all(0 <= time < math.inf for time in times):
             raise ValueError("times are finite and not negative")
         return cls(images, units, drawn, seconds, minutes, _text(plain["studies"]), pace)
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    """A dataclass as a dictionary, without the copies that `asdict` makes of thousands of class names."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _text(value: object) -> str:
