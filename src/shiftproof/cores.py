@@ -1,8 +1,16 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and what uses only one of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def usable_cores() -> int:
@@ -13,4 +21,35 @@ def usable_cores() -> int:
     given = os.environ.get("SHIFTPROOF_CORES", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _granted() or cores)
+
+
+def _granted(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The cores whose time this process may use where a container is limited, as with ``docker run --cpus 4``; else None."""
+    for file in ("cpu.max", "cpu/cpu.cfs_quota_us"):
+        with suppress(OSError, ValueError):
+            told = (group / file).read_text().split()
+            told += [] if len(told) > 1 else (group / "cpu/cpu.cfs_period_us").read_text().split()
+            quota, period = map(int, told)  # the word max is none
+            return max(1, -(-quota // period)) if quota > 0 else None
+    return None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """While this holds, matrices are factorised on one core.
+
+    Half of an eigenvalue or singular value decomposition is one step after the other: on two cores it takes three times the
+    CPU time where these are shared, since the other thread spins, and is hardly done sooner where they are not.
+    """
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import numpy.linalg  # noqa: F401 whose library is looked for
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

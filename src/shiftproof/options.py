@@ -316,7 +316,9 @@ class ModelSettings(Options):
         "see docs/training.md.",
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
-    threads: int | None = option(None, "Threads of the model.  [default: all cores]", bounds=Bounds(1, 4096))
+    threads: int | None = option(
+        None, "Threads of the model, all batches together.  [default: all cores]", bounds=Bounds(1, 4096)
+    )
     trained_on: tuple[str, ...] = option(
         (), "A dataset that this model was trained on, e.g. imagenet-train; printed in reports; repeatable.", repeatable=True
     )

@@ -8,6 +8,7 @@ import pytest
 
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models import load_model
+from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.loaded import LoadedClassifier
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -418,3 +419,17 @@ def test_scales_along_an_axis_that_is_not_there_are_one_sentence(make_onnx: Any)
     onnx.save(model, path)
     with pytest.raises(BadInput, match="scales along axis 7 of 2"):
         load(path)
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, None), (2, None), (64, None), (64, 1), (64, 2), (8, 6), (2, 16)])
+def test_batches_side_by_side_have_no_more_threads_together_than_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, make_onnx: Any, cores: int, threads: int | None
+) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CORES", str(cores))
+    model = load(make_onnx(), threads=threads)
+    session = model.forward
+    assert isinstance(session, OnnxSession)
+    in_all = model.concurrent_batches * session.threads
+    assert 0 < in_all <= (threads or cores)
+    assert in_all > (threads or cores) - model.concurrent_batches  # and none are idle that could be dealt out evenly
+    assert model.concurrent_batches <= 4

@@ -34,6 +34,19 @@ def test_scores_are_those_of_the_formula(dimension: int) -> None:
     np.testing.assert_allclose(fit_vim(inside(), dimension=dimension)(outside()), vim, rtol=2e-5)
 
 
+@pytest.mark.parametrize("shape", [(30, 30), (20, 60), (60, 20)])
+@pytest.mark.parametrize("smallest", [0.9, 3e-2, 2e-3, 5e-4, 1e-6])  # of which the last two are by singular values
+def test_the_origin_of_any_head_is_that_of_the_pseudo_inverse(shape: tuple[int, int], smallest: float) -> None:
+    generator = np.random.default_rng(0)
+    left, _, right = np.linalg.svd(generator.normal(size=shape), full_matrices=False)
+    values = np.geomspace(3, 3 * smallest, min(shape))
+    head = Head((left * values) @ right, generator.normal(size=shape[0]))
+    found, exact = origin_of(head, 1e-9), -(right.T @ (left.T @ head.bias / values))
+    np.testing.assert_allclose(found.place, exact, rtol=1e-13 / smallest, atol=1e-14 / smallest * np.abs(exact).max())
+    assert found.smallest == pytest.approx(smallest, rel=1e-9)
+    assert found.rank == min(shape)
+
+
 def test_the_origin_is_where_the_logits_vanish() -> None:
     head = a_head()
     logits = head.weights.astype(np.float64) @ origin_of(head).place + head.bias

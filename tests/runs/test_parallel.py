@@ -101,11 +101,17 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
         return late
 
     monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now))
+    starved = 0.0
+    monkeypatch.setattr(parallel, "_starved", lambda _: starved * now)
     for kind in (parallel._Thread, parallel._Worker):
         monkeypatch.setattr(kind, "receive", waiting(kind.receive))
     with Workers() as workers:
         workers._most = 3
-        wait = 0.0
+        wait, starved = 0.2, 0.9
+        for _ in workers.blocks(alike, range(12)):
+            pass  # there is no core for one more process
+        assert len(workers._workers) == 0
+        wait = starved = 0.0
         for _ in workers.blocks(alike, range(12)):
             now += 0.05  # the one who asks is the slow one
         assert len(workers._workers) == 0

@@ -99,12 +99,17 @@ class SampleTable(Sequence[Sample]):
             counts += np.bincount(codes, minlength=len(counts))
         return [self.labels.values[code] for code in np.flatnonzero(counts).tolist()]
 
-    def padded_labels(self) -> Labels:
-        """The labels of all samples, (images, labels), padded with -1."""
+    @cached_property
+    def _padded_label_sets(self) -> Labels:
+        """Labels as images have them together, (label sets, labels), padded with -1."""
         told = self.labels.values
         width = max(map(len, self.used_label_sets), default=1) or 1
-        table = np.array([[*one, *[-1] * (width - len(one))][:width] for one in told], np.int64).reshape(len(told), width)
-        labels = room((len(self), width), np.int64)
+        return np.array([[*one, *[-1] * (width - len(one))][:width] for one in told], np.int64).reshape(len(told), width)
+
+    def padded_labels(self) -> Labels:
+        """The labels of all samples, (images, labels), padded with -1."""
+        table = self._padded_label_sets
+        labels = room((len(self), table.shape[1]), np.int64)
         for start, codes in in_blocks(self.labels.codes, LONG):
             labels[start : start + len(codes)] = table[codes]
         return labels

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.cores import one_blas_thread
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
 from shiftproof.types import Features
@@ -35,7 +36,9 @@ class Moments:
         apart = np.sqrt(self.images * len(block) / total) * (centre - self.mean)
         # never squared: the root keeps twice the digits of a covariance, and of few images it is small
         root = np.concatenate([self.root, block - centre, apart[None]])
-        root = np.asarray(np.linalg.qr(root, mode="r")) if len(root) > len(self.mean) else root
+        if len(root) > len(self.mean):
+            with one_blas_thread():
+                root = np.asarray(np.linalg.qr(root, mode="r"))
         return Moments(total, self.mean + (centre - self.mean) * len(block) / total, root)
 
 
@@ -75,7 +78,8 @@ def frechet_distance(first: Features | Moments, second: Features | Moments) -> f
         raise BadInput(f"one dataset has {len(one.mean)} features an image and the other {len(other.mean)}")
     roots = [moments.root / np.sqrt(moments.images - 1) for moments in (one, other)]
     # tr (S1 S2)^1/2 is the sum of the singular values of R1 R2', where S = R'R: real whatever the rank
-    overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
+    with one_blas_thread():
+        overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
     spread = sum((root**2).sum() for root in roots) - 2 * overlap
     return float(((one.mean - other.mean) ** 2).sum() + max(spread, 0.0))
 
@@ -148,7 +152,8 @@ def _added(first: Features, second: Features) -> tuple[NDArray[np.floating], NDA
 
 def _power(matrix: NDArray[np.floating], power: float) -> NDArray[np.floating]:
     """A power of a covariance, over the directions in which it has any spread."""
-    values, vectors = np.linalg.eigh(matrix)
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(matrix)
     spread = values > 1e-10 * max(float(values.max()), 1e-300)
     return np.asarray((vectors[:, spread] * values[spread] ** power) @ vectors[:, spread].T)
 

@@ -343,20 +343,20 @@ class ImagePreprocessing:
             image = image[:, :, ::-1]
         if self.layout == "nchw":
             image = image.transpose(2, 0, 1)
-        image = np.ascontiguousarray(image)
         if self.dtype == "uint8":
-            return image
+            return np.ascontiguousarray(image)
         if self.dtype == "float16":
-            return self._halves(image)
+            return self._halves(np.ascontiguousarray(image))
+        values = np.array(image, np.float32, order="C")  # the axes change places on the way
         # two long axes with the channels' figures along one of them: an axis of three would be walked slowly
-        rows = image.reshape(image.shape[0], -1)
+        rows = values.reshape(image.shape[0], -1)
         if self.layout == "nchw":
             scale, shift = (figures[:, None] for figures in self._scale_and_shift)
         else:
             scale, shift = (np.tile(figures, image.shape[1]) for figures in self._scale_and_shift)
-        values = np.multiply(rows, scale, dtype=np.float32)
-        values += shift
-        return values.reshape(image.shape)
+        rows *= scale
+        rows += shift
+        return values
 
     def _halves(self, image: Image) -> NDArray[np.float16]:
         """Bytes to float16 by table: rounding each pixel to half precision would cost more than all the rest."""

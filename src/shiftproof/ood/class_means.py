@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from shiftproof.errors import NotKept
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import by_probabilities, in_parts, parts_of, probabilities_of
+from shiftproof.ood.shared import learnt_once
 from shiftproof.types import Fact, Features, OODScores, Predictions, Training
 
 ClassRows = tuple[NDArray[np.floating], NDArray[np.integer]]
@@ -213,7 +215,7 @@ class ClassMoments:
     centres: Matrix  # (classes, features)
     tied: Matrix  # (features, features): of the images about the centres of their classes, divided by their number
 
-    @property
+    @cached_property
     def overall(self) -> OverallMoments:
         """Mean and covariance of all these images, whatever their class."""
         rows = int(self.images.sum())
@@ -222,6 +224,7 @@ class ClassMoments:
         return OverallMoments(rows, mean, self.tied + apart.T @ apart)
 
 
+@learnt_once
 def overall_moments_of(training: Training) -> OverallMoments:
     """Mean and covariance of the features of all training images, in one walk.
 
@@ -255,6 +258,7 @@ def overall_moments_of(training: Training) -> OverallMoments:
     return OverallMoments(rows, near + shift, scatter / rows - np.outer(shift, shift))
 
 
+@learnt_once
 def class_moments_of(training: Training) -> ClassMoments:
     """Centres and shared covariance of the classes, in two walks; NotKept where no image has a label.
 

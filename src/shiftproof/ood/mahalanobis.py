@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.cores import one_blas_thread
 from shiftproof.errors import NotKept
-from shiftproof.ood.class_means import ClassMoments, Matrix, class_moments_of
+from shiftproof.ood.class_means import Matrix, class_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import in_parts
+from shiftproof.ood.shared import learnt_once
 from shiftproof.types import Fact, Features, OODScores, Predictions, Training
 
 _SINGLE_IS_ENOUGH = 1e3
@@ -46,7 +48,8 @@ def whitening_of(mean: Matrix, covariance: Matrix, tolerance: float | None = Non
     >>> whitening_of(np.zeros(2), np.diag([4.0, 0.0]))(np.array([[6.0, 7.0]])).tolist()  # three spreads away; 7 is not seen
     [[3.0]]
     """
-    variances, directions = np.linalg.eigh(covariance)
+    with one_blas_thread():
+        variances, directions = np.linalg.eigh(covariance)
     cut = len(covariance) * float(np.finfo(np.float64).eps) if tolerance is None else tolerance
     kept = variances > cut * variances[-1]
     spreads = np.sqrt(variances[kept])
@@ -121,7 +124,7 @@ def fit_mahalanobis(training: Training, *, tolerance: float | None = None) -> Ma
     scikit-learn takes, the number of features times the rounding of double precision. Features are taken relative to their
     class, so it makes no difference whether their mean is assumed to be zero.
     """
-    return _of_classes(class_moments_of(training), tolerance)
+    return _of_classes(training, tolerance)
 
 
 MAHALANOBIS = OODDetector("Mahalanobis", fit_mahalanobis, needs_training=True)
@@ -133,15 +136,16 @@ def fit_relative_mahalanobis(training: Training, *, tolerance: float | None = No
     The distance to the background is taken off, so that what is unusual in every class, such as a direction that no class
     is about, counts less.
     """
-    moments = class_moments_of(training)
-    overall = moments.overall
-    return RelativeMahalanobis(_of_classes(moments, tolerance), whitening_of(overall.mean, overall.covariance, tolerance))
+    of_classes, overall = _of_classes(training, tolerance), class_moments_of(training).overall
+    return RelativeMahalanobis(of_classes, whitening_of(overall.mean, overall.covariance, tolerance))
 
 
 RELATIVE_MAHALANOBIS = OODDetector("Rel. Mahalanobis", fit_relative_mahalanobis, needs_training=True)
 
 
-def _of_classes(moments: ClassMoments, tolerance: float | None) -> Mahalanobis:
+@learnt_once
+def _of_classes(training: Training, tolerance: float | None) -> Mahalanobis:
+    moments = class_moments_of(training)
     whitening = whitening_of(moments.overall.mean, moments.tied, tolerance)
     if whitening.rank == 0:
         raise NotKept("it estimates the within-class covariance, and no class has training images that differ")

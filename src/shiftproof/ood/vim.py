@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.cores import one_blas_thread
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix, OverallMoments, overall_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import head_of, in_parts, logits_of
 from shiftproof.ood.scores import energy
+from shiftproof.ood.shared import learnt_once
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
 
 _NEARLY_SINGULAR = 1e-4
 """A head whose smallest singular value is below this share of the largest, a thousand roundings of its weights."""
+
+_SOUND = 1e-3
+"""A head whose smallest singular value is above this share of the largest has an origin that rounding hardly moves."""
 
 _NEAR_THE_CUT = 10
 """Times the tolerance; a singular value below that might as well have been counted as zero."""
@@ -64,7 +70,8 @@ class Residual(Fitted):
         along = apart @ self.axes
         # never as |x|^2 less the part inside: nearly all of it is, and few digits would be left
         outside = apart - along @ self.axes.T if self.inside else along
-        return np.asarray(np.sqrt(((outside + self.offset) ** 2).sum(axis=1, dtype=np.float64)))
+        outside += self.offset
+        return np.asarray(np.sqrt(np.square(outside, out=outside).sum(axis=1, dtype=np.float64)))
 
     def graph(self, graph: Graph) -> Tensor:
         apart = graph.features - self.mean
@@ -111,12 +118,11 @@ def fit_residual(training: Training, *, dimension: int | None = None, tolerance:
     the largest count as zero. None is the larger side of the head times the rounding of single precision, as torch takes it;
     the authors' 1e-15 is below the rounding of the weights, and sends the origin of a nearly singular head far off.
     """
-    origin = origin_of(head_of(training), tolerance)
-    moments = overall_moments_of(training)
-    features = len(moments.mean)
     if dimension is not None and dimension < 0:
         raise BadInput(f"a principal space has 0 dimensions or more, got {dimension}")
-    return _residual(origin, moments, min(features, principal_dimension(features) if dimension is None else dimension))
+    principal = _principal_axes(training, tolerance)
+    features = len(principal.variances)
+    return _residual(principal, min(features, principal_dimension(features) if dimension is None else dimension))
 
 
 RESIDUAL = OODDetector(
@@ -157,12 +163,44 @@ def origin_of(head: Head, tolerance: float | None = None) -> Origin:
     >>> origin_of(Head(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))).place
     array([-1., -1.])
     """
-    left, values, right = np.linalg.svd(head.weights.astype(np.float64), full_matrices=False)
     cut = max(head.weights.shape) * float(np.finfo(np.float32).eps) if tolerance is None else tolerance
+    if (sound := _origin_of_sound(head, cut)) is not None:
+        return sound
+    with one_blas_thread():
+        left, values, right = np.linalg.svd(head.weights.astype(np.float64), full_matrices=False)
     shares = values / values[0] if values[0] > 0 else values
     kept = shares > cut
     place = -(right[kept].T @ (left[:, kept].T @ head.bias / values[kept]))
     return Origin(place, cut, float(shares[-1]), int(kept.sum()), tuple(_doubts(shares, cut)))
+
+
+def _origin_of_sound(head: Head, cut: float) -> Origin | None:
+    """The same, in a quarter of the time, of a head that is far from singular; None of any other.
+
+    By its weights times themselves, which has half the digits of them, so that the origin is found to about as many; what is
+    left of the logits there is then taken off once more, which doubles them.
+    """
+    weights, bias = head.weights.astype(np.float64), head.bias.astype(np.float64)
+    wide = weights.shape[0] <= weights.shape[1]
+    squared = weights @ weights.T if wide else weights.T @ weights
+    with one_blas_thread():
+        squares = np.linalg.eigvalsh(squared)
+    if squares[0] <= (max(_SOUND, _NEAR_THE_CUT * cut)) ** 2 * squares[-1]:
+        return None
+    from scipy.linalg import cho_factor, cho_solve  # slow to import
+
+    with one_blas_thread():
+        factor = cho_factor(squared, overwrite_a=True, check_finite=False)
+
+    def nearest(logits: Matrix) -> Matrix:
+        """The features that give logits nearest these."""
+        given = logits if wide else weights.T @ logits
+        solved = cho_solve(factor, given, check_finite=False)
+        return np.asarray(weights.T @ solved if wide else solved)
+
+    place = -nearest(bias)
+    place -= nearest(weights @ place + bias)
+    return Origin(place, cut, float(np.sqrt(squares[0] / squares[-1])), len(squares), ())
 
 
 def _doubts(shares: NDArray[np.float64], cut: float) -> list[str]:
@@ -177,10 +215,26 @@ def _doubts(shares: NDArray[np.float64], cut: float) -> list[str]:
     ]
 
 
-def _residual(origin: Origin, moments: OverallMoments, dimension: int) -> Residual:
+class PrincipalAxes(NamedTuple):
+    """Directions of feature space as seen from the origin, those in which training images spread least first."""
+
+    origin: Origin
+    moments: OverallMoments
+    variances: Matrix  # (features,)
+    directions: Matrix  # (features, features), a column each
+
+
+@learnt_once
+def _principal_axes(training: Training, tolerance: float | None) -> PrincipalAxes:
+    origin, moments = origin_of(head_of(training), tolerance), overall_moments_of(training)
     from_origin = moments.mean - origin.place
-    variances, directions = np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin))
-    features = len(moments.mean)
+    with one_blas_thread():
+        return PrincipalAxes(origin, moments, *np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin)))
+
+
+def _residual(principal: PrincipalAxes, dimension: int) -> Residual:
+    origin, moments, variances, directions = principal
+    features = len(variances)
     outside = directions[:, : features - dimension]
     # seen from the principal space where that takes fewer multiplications, there and back
     inside = 2 * dimension < features - dimension

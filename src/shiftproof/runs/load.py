@@ -24,7 +24,7 @@ from shiftproof.datasets.sample_table import fact_names, ids_of, is_long, taken
 from shiftproof.errors import ClassMismatch, DamagedFile, MissingRuns, NotKept
 from shiftproof.runs.digests import Digests
 from shiftproof.runs.records import StoredModel
-from shiftproof.runs.rows import TOP5, Contents, Rows, StoredRun, joined_rows
+from shiftproof.runs.rows import TOP5, Contents, RowPlaces, Rows, StoredRun, joined_rows
 from shiftproof.runs.store import Store
 from shiftproof.types import (
     CLEAN,
@@ -106,6 +106,7 @@ class Located:
     digests: Mapping[str, str | None]
     skipped_images: tuple[SkippedImage, ...]
     contents: Contents  # of the run, as they were read
+    places: RowPlaces | None  # of the rows of all images, where each has one
 
     @property
     def pairs(self) -> Pairs:
@@ -113,7 +114,7 @@ class Located:
 
     def load(self, keep: Keep) -> dict[str, NDArray[Any]]:
         """The rows of the images that have one."""
-        return self.stored.load(self.pairs, keep, classes=self.model.outputs, contents=self.contents)
+        return self.stored.load(self.pairs, keep, classes=self.model.outputs, contents=self.contents, places=self.places)
 
 
 @dataclass(frozen=True)
@@ -225,13 +226,14 @@ def locate(
     if model is None:
         raise _missing(run, store, keep, len(images.samples), len(images.samples))
     digests = digests_of(images, store) if digests is None else digests
-    stored, contents, there = _fullest(store, run, keep, Pairs(ids_of(images.samples), digests))
+    stored, contents, places = _fullest(store, run, keep, Pairs(ids_of(images.samples), digests))
+    there = places.file >= 0
     skipped = tuple(_skipped(digests, contents))
     kept = taken(images.samples, there)
     missing = len(digests) - len(kept) - len(skipped)
     if missing and not partial:
         raise _missing(run, store, keep, missing, len(digests))
-    return Located(stored, model, kept, digests, skipped, contents)
+    return Located(stored, model, kept, digests, skipped, contents, places if there.all() else None)
 
 
 class Pairs(Sequence[tuple[str, str]]):
@@ -262,7 +264,8 @@ class Pairs(Sequence[tuple[str, str]]):
 def has_predictions(model: ModelRef, images: Dataset, *, store: Store) -> bool:
     """Whether every readable image of the dataset has a stored prediction of this model, or was skipped."""
     digests = digests_of(images, store)
-    _, contents, there = _fullest(store, Run(model, images.ref), "top5", Pairs(ids_of(images.samples), digests))
+    _, contents, places = _fullest(store, Run(model, images.ref), "top5", Pairs(ids_of(images.samples), digests))
+    there = places.file >= 0
     if not contents.rows:
         return False
     left = Pairs(ids_of(taken(images.samples, ~there)), digests) if not there.all() else ()
@@ -333,18 +336,18 @@ def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, model: StoredModel) 
     return np.empty((0, *width), np.int32 if name == "top5_classes" else np.float32)
 
 
-def _fullest(store: Store, run: Run, keep: Keep, pairs: Pairs) -> tuple[StoredRun, Contents, NDArray[np.bool_]]:
-    """The rows that cover most of these images, and which; full precision where both cover as many."""
+def _fullest(store: Store, run: Run, keep: Keep, pairs: Pairs) -> tuple[StoredRun, Contents, RowPlaces]:
+    """The rows that cover most of these images, and where they lie; full precision where both cover as many."""
     stored = [store.run(run.model, run.condition, precision) for precision in PRECISIONS]
-    found = [(one, contents, _covered(contents, pairs)) for one in stored for contents in (one.contents(keep),)]
-    return max(found, key=lambda one: int(one[2].sum()))
+    found = [(one, contents, _places(contents, pairs)) for one in stored for contents in (one.contents(keep),)]
+    return max(found, key=lambda one: int((one[2].file >= 0).sum()))
 
 
-def _covered(contents: Contents, pairs: Pairs) -> NDArray[np.bool_]:
-    """Which images have a row, (images,)."""
+def _places(contents: Contents, pairs: Pairs) -> RowPlaces:
+    """Where the rows of images lie."""
     if not contents.rows:
-        return np.zeros(len(pairs), bool)
-    return np.asarray(contents.places(pairs).file >= 0)
+        return RowPlaces([], np.full(len(pairs), -1, np.int32), np.zeros(len(pairs), np.int32))
+    return contents.places(pairs)
 
 
 def _skipped(digests: Mapping[str, str | None], contents: Contents) -> Iterator[SkippedImage]:

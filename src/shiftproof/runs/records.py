@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -62,7 +63,8 @@ class StoredModel:
 
     def plain(self) -> dict[str, Any]:
         """What `model.json` holds of it."""
-        told = dataclasses.asdict(self)
+        told = _fields_of(self)
+        told |= {name: told[name] and _fields_of(told[name]) for name in ("ref", "seen", "classes", "companion")}
         del told["unmarked"]
         told["preparation"] = told.pop("preprocessing")  # as stores have called it from the beginning
         return told
@@ -131,6 +133,11 @@ class Reached:
         if not all(0 <= time < math.inf for time in times):
             raise ValueError("times are finite and not negative")
         return cls(images, units, drawn, seconds, minutes, _text(plain["studies"]), pace)
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    """A dataclass as a dictionary, without the copies that `asdict` makes of thousands of class names."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _text(value: object) -> str:
@@ -203,20 +210,9 @@ def read_model_if_there(path: Path) -> StoredModel | None:
 
 def read_model(path: Path) -> StoredModel:
     try:
-        plain = parse_json(text_in(path), path)
+        text = text_in(path)
         # before models were stored with their time, their file alone had it
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
-        form = plain.get("format", FORMAT)
-        if isinstance(form, int) and form > FORMAT:
-            raise StoreError(
-                f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
-                "name another folder with --store"
-            )
-        _check(path, plain)
-        model = StoredModel.from_plain({"stored": written, **plain})
-        if model.ref.fingerprint != path.parent.name:
-            raise DamagedFile(path, f"it is of another model, {model.ref.fingerprint:.40}")
-        return model
+        return _model_in(path, text, datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat())
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
@@ -224,6 +220,22 @@ def read_model(path: Path) -> StoredModel:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else "it cannot be read as a model"
         raise DamagedFile(path, why) from error
+
+
+@lru_cache(maxsize=16)  # a study asks for its model once a run, and a model may name thousands of classes
+def _model_in(path: Path, text: str, written: str) -> StoredModel:
+    plain = parse_json(text, path)
+    form = plain.get("format", FORMAT)
+    if isinstance(form, int) and form > FORMAT:
+        raise StoreError(
+            f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
+            "name another folder with --store"
+        )
+    _check(path, plain)
+    model = StoredModel.from_plain({"stored": written, **plain})
+    if model.ref.fingerprint != path.parent.name:
+        raise DamagedFile(path, f"it is of another model, {model.ref.fingerprint:.40}")
+    return model
 
 
 def marked(models: Sequence[StoredModel]) -> list[StoredModel]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import count, pairwise, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
@@ -165,23 +165,24 @@ class StoredRun:
         *,
         classes: int | None = None,
         contents: Contents | None = None,
+        places: RowPlaces | None = None,
     ) -> dict[str, NDArray[Any]]:
         """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here.
 
-        `contents` are those of this run for `keep`, where they were read just now. Extra numbers come with them where every
-        one of these rows has some. DamagedFile where a file is not what was written, or holds a class beyond so many
-        `classes`: it is quarantined then, so another load may find others.
+        `contents` are those of this run for `keep`, where they were read just now, and `places` where these rows lie. Extra
+        numbers come with them where every one of these rows has some. DamagedFile where a file is not what was written, or
+        holds a class beyond so many `classes`: it is quarantined then, so another load may find others.
         """
         while True:
             try:
                 with _quarantine_and_raise():
                     found = contents or self._contents(keep)
-                    places = _places(wanted, found)
+                    by_file = _places(wanted, found) if places is None else places.by_file()
                     if keep == "boxes":
-                        return gathered_boxes(places, len(wanted), partial(_read_array, found.counts, classes))
-                    return self._load(places, len(wanted), found.counts, _tensors_of(keep), classes)
+                        return gathered_boxes(by_file, len(wanted), partial(_read_array, found.counts, classes))
+                    return self._load(by_file, len(wanted), found.counts, _tensors_of(keep), classes)
             except FileNotFoundError:
-                contents = None  # another process joined some files since we listed them
+                contents = places = None  # another process joined some files since we listed them
 
     @staticmethod
     def _load(
@@ -333,6 +334,10 @@ class Contents:
         if isinstance(self.rows, ManyRows):
             self.rows.add(path, pairs)
             return
+        own = dict(zip(pairs, zip(repeat(path), count()), strict=False))
+        if not self.rows and len(own) == len(pairs):  # as of most runs, which one file holds
+            self.rows = own
+            return
         for row, pair in enumerate(pairs):
             self.rows.setdefault(pair, (path, row))
 
@@ -340,9 +345,14 @@ class Contents:
         """Where the rows of these (id, digest) pairs lie."""
         if isinstance(self.rows, ManyRows):
             return self.rows.places(wanted)
+        lying = [*map(self.rows.get, wanted)]
+        if lying and None not in lying:
+            paths, in_file = zip(*filter(None, lying), strict=True)
+            if paths.count(paths[0]) == len(paths):  # as most often
+                return RowPlaces([paths[0]], np.zeros(len(paths), np.int32), np.array(in_file, np.int32))
         number_of: dict[Path, int] = {}
         files, rows = np.full(len(wanted), -1, np.int32), np.zeros(len(wanted), np.int32)
-        found = [(place, one) for place, one in enumerate(map(self.rows.get, wanted)) if one is not None]
+        found = [(place, one) for place, one in enumerate(lying) if one is not None]
         last, number, numbers = None, -1, list[int]()
         for _, (path, _) in found:
             if path is not last:  # one after the other most often lie in the same file

@@ -16,11 +16,13 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -141,10 +143,11 @@ class Workers:
                 self.close()
 
     def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
-        asked, starting = time.monotonic(), not worker.has_replied
+        asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
-        self._waited += 0 if starting else now - asked
+        # where it waited for a core itself, one more process would only make another wait
+        self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
         if self._waited > max(PATIENCE, SLACK * (now - self._since)):
             self._wanted = min(self._most, self._wanted + 1)
             self._waited, self._since = 0.0, now
@@ -158,6 +161,14 @@ class Workers:
         freest = min(hands, key=lambda hand: hand.pending)
         freest.send(work, job)
         return freest
+
+
+def _starved(task: int | None) -> float:
+    """Seconds for which a thread could have run and no core was free; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{task}/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def stacked(arrays: Arrays, spare: NDArray[np.generic] | None = None) -> Batch:
@@ -177,7 +188,8 @@ class _Thread:
 
     def __init__(self) -> None:
         self.has_replied = False  # the first answer waits for imports too
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        self.task: int | None = None  # as the system calls it
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare", initializer=self._begin)
         self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
         self._shown: deque[Batch] = deque()
         self._spare: NDArray[np.generic] | None = None  # fresh memory costs more than the copy into it
@@ -185,6 +197,9 @@ class _Thread:
     @property
     def pending(self) -> int:
         return len(self._answers)
+
+    def _begin(self) -> None:
+        self.task = threading.get_native_id()
 
     def send(self, work: Work, job: Any) -> None:
         self._answers.append(self._executor.submit(work, job))
@@ -226,6 +241,7 @@ class _Worker:
             process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
         )
         theirs.close()
+        self.task = self._process.pid
 
     def send(self, work: Work, job: Any) -> None:
         memory = next(number for number in range(MEMORIES) if number not in self._busy)

@@ -116,7 +116,7 @@ def measure(
             (loader.model_card(run) for run in {run.model: run for run in runs}.values()), lambda card: card.fingerprint
         ),
         datasets=_unique(
-            map(loader.dataset_card, [*(run.dataset for run in runs), *beside]),
+            map(loader.dataset_card, dict.fromkeys([*(run.dataset for run in runs), *beside])),
             lambda card: (card.fingerprint, card.location),
         ),
         command=typed_command(),
@@ -158,6 +158,7 @@ class _Loader:
         self._scoring = scoring
         self._clustering = clusters
         self._sets = {images.ref.place: images for images in datasets}
+        self._models: dict[ModelRef, StoredModel] = {}
         self._joined: dict[Place, Clustering] = {}
         self._digests: dict[Place, Mapping[str, str | None]] = {}
         self._aside: dict[Place, dict[str, SkippedImage]] = {}
@@ -264,11 +265,13 @@ class _Loader:
                 yield Caution(text, "past", {"model": ref.name})
 
     def model(self, run: Run) -> StoredModel:
-        model = self._store.model(run.model)
-        if model is None:
-            call = python_call(run, self._store, "top5")
-            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
-        return dataclasses.replace(model, ref=run.model)
+        if run.model not in self._models:
+            model = self._store.model(run.model)
+            if model is None:
+                call = python_call(run, self._store, "top5")
+                raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
+            self._models[run.model] = dataclasses.replace(model, ref=run.model)
+        return self._models[run.model]
 
     def model_card(self, run: Run) -> ModelCard:
         model, versions = self.model(run), older_told(run.model, self._store)

@@ -53,11 +53,11 @@ class OnnxSession:
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
         self.data_folder = data_folder
-        cores = usable_cores()
         on_cpu = self.provider == PROVIDERS["cpu"]
+        in_all = threads or usable_cores()
         # batches side by side with few threads each beat one batch on all threads: none waits for the slowest at every layer
-        self.concurrent_batches = max(1, min(MOST_AT_ONCE, cores // (threads or 1))) if on_cpu else 1
-        self.threads = threads or max(1, cores // self.concurrent_batches)
+        self.concurrent_batches = min(MOST_AT_ONCE, in_all) if on_cpu else 1
+        self.threads = in_all // self.concurrent_batches  # of each batch
         self.default_batch_size = 8 if on_cpu else 64
         self._making = Lock()
 

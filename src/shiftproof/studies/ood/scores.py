@@ -19,6 +19,7 @@ from shiftproof.metrics.delong import auroc_interval
 from shiftproof.metrics.roc import Area, auroc
 from shiftproof.metrics.two_sample import bootstrap_auroc_interval
 from shiftproof.ood import ReadyDetector, as_one, parameters_of, ready
+from shiftproof.ood.shared import SharedTraining
 from shiftproof.studies import evidence
 from shiftproof.types import (
     CLEAN,
@@ -338,9 +339,10 @@ class DetectorPanel:
     ) -> None:
         self.ready: dict[str, ReadyDetector] = {}
         self.left_out: dict[str, str] = {}
+        shared = None if training is None else SharedTraining(training)
         for name in names:
             try:
-                self.ready[name] = self._made_ready(name, training, preset, parameters)
+                self.ready[name] = self._made_ready(name, shared, preset, parameters)
             except (NotKept, BadInput) as reason:
                 self.left_out[name] = str(reason)
         if perturbed is not None:

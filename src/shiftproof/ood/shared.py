@@ -1,0 +1,63 @@
+"""Training images of several detectors: what two of them learn alike is learnt once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from shiftproof.types import Head, Predictions, Training
+
+Given = ParamSpec("Given")
+Learnt = TypeVar("Learnt")
+
+MOST_BYTES = 128e6
+"""Rows of a training set that stay in memory while detectors are fitted; of more, every walk reads them again."""
+
+
+@dataclass(frozen=True)
+class SharedTraining:
+    """Training images that several detectors are fitted on, and what was learnt of them; see `learnt_once`."""
+
+    images: Training
+    learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _blocks: list[Predictions] = field(default_factory=list, repr=False)
+
+    @property
+    def head(self) -> Head | None:
+        return self.images.head
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def blocks(self) -> Iterator[Predictions]:
+        if self._blocks:
+            yield from self._blocks
+            return
+        read: list[Predictions] | None = []
+        for block in self.images.blocks():
+            arrays = (block.logits, block.features, block.extra)
+            size = sum(array.nbytes for array in arrays if array is not None)
+            if read is not None:
+                read = [*read, block] if size * len(self) <= MOST_BYTES * len(block) else None
+            yield block
+        self._blocks.extend(read or [])
+
+
+def learnt_once(
+    learn: Callable[Concatenate[Training, Given], Learnt],
+) -> Callable[Concatenate[Training, Given], Learnt]:
+    """Of `SharedTraining`, whatever this function learns with these parameters is learnt the first time alone."""
+
+    @wraps(learn)
+    def once(training: Training, /, *given: Given.args, **named: Given.kwargs) -> Learnt:
+        if not isinstance(training, SharedTraining):
+            return learn(training, *given, **named)
+        key = learn, given, tuple(sorted(named.items()))
+        if key not in training.learnt:
+            training.learnt[key] = learn(training, *given, **named)
+        found: Learnt = training.learnt[key]
+        return found
+
+    return once

@@ -1,0 +1,64 @@
+"""Training images that several detectors share: the same scores, and nothing learnt or read twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ood.made_up import InBlocks, inside, outside
+from shiftproof.ood import class_means, ready, vim
+from shiftproof.ood.shared import SharedTraining
+
+FITTED = ("mahalanobis", "relative_mahalanobis", "residual", "vim", "knn", "she", "kl_matching", "react", "dice")
+
+
+class Counted(InBlocks):
+    """Training images that count how often they were walked over."""
+
+    walks = 0
+
+    def blocks(self):  # type: ignore[no-untyped-def]
+        type(self).walks += 1
+        return super().blocks()
+
+
+@pytest.mark.parametrize("preset", ["authors", "openood"])  # whose residual and ViM differ in dimension
+def test_detectors_that_share_their_training_images_score_as_each_alone(preset: str) -> None:
+    shared = SharedTraining(InBlocks(inside(), 50))
+    for name in FITTED:
+        alone = ready(name, InBlocks(inside(), 50), preset=preset)
+        together = ready(name, shared, preset=preset)
+        assert np.array_equal(together(outside()), alone(outside()))
+        assert together.parameters == alone.parameters
+
+
+def test_what_two_detectors_learn_alike_is_learnt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = []
+    monkeypatch.setattr(vim, "origin_of", lambda head, tolerance: heads.append(head) or origin_of(head, tolerance))
+    shared = SharedTraining(inside())
+    for name in ("vim", "residual"):
+        ready(name, shared)
+    assert len(heads) == 1
+    assert class_means.overall_moments_of(shared) is class_means.overall_moments_of(shared)
+    ready("residual", shared, parameters={"tolerance": 1e-3})
+    assert len(heads) == 2  # another tolerance is another origin
+
+
+def test_few_training_images_are_read_once_and_many_at_every_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = SharedTraining(Counted(inside(), 50))
+    read = [tuple(image for block in few.blocks() for image in block.ids) for _ in range(3)]
+    assert read[0] == read[1] == read[2] == inside().ids
+    assert Counted.walks == 1
+    monkeypatch.setattr("shiftproof.ood.shared.MOST_BYTES", 1000)
+    many = SharedTraining(Counted(inside(), 50))
+    assert [sum(map(len, many.blocks())) for _ in range(2)] == [len(inside())] * 2
+    assert Counted.walks == 3
+
+
+def test_a_walk_that_is_left_early_does_not_stand_for_all_images() -> None:
+    shared = SharedTraining(InBlocks(inside(), 50))
+    next(shared.blocks())
+    assert sum(map(len, shared.blocks())) == len(inside())
+
+
+origin_of = vim.origin_of

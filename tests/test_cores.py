@@ -1,0 +1,57 @@
+"""How many cores a process takes itself to have."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shiftproof import cores
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "400000 100000\n"}, 4),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
+        ({"cpu.max": "what is this"}, None),
+        ({}, None),
+    ],
+)
+def test_a_limited_container_has_the_cores_it_is_granted(tmp_path: Path, files: dict[str, str], granted: int | None) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert cores._granted(tmp_path) == granted
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no CPU affinity")
+def test_affinity_and_a_workers_share_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHIFTPROOF_CORES", raising=False)
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert cores.usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    monkeypatch.setenv("SHIFTPROOF_CORES", "7")
+    assert cores.usable_cores() == 7
+
+
+def test_matrices_are_factorised_on_one_thread_and_multiplied_on_as_many_as_before() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    np.linalg.eigh(np.eye(2))
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+
+    before = threads()
+    with cores.one_blas_thread():
+        assert 1 in threads()
+    assert threads() == before
