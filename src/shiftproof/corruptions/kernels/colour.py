@@ -272,15 +272,46 @@ def about_mean(image: Image, gain: float) -> Image:
     """The image with every sample's distance from the mean of its channel shrunk to `gain` of it."""
     height, width = image.shape[:2]
     rest = (1 - gain) / (height * width)
-    added = np.array([total * rest + GUARD for total in cv2.sumElems(image)[:3]])
-    result = np.empty_like(image)
-    _shrink(image.reshape(height, -1), gain, np.tile(added, width), result.reshape(height, -1))
+    red, green, blue = (total * rest + GUARD for total in cv2.sumElems(image)[:3])
+    result, added, offsets = np.empty_like(image), np.empty(3 * width), np.empty(3 * width, np.int32)
+    factor = np.int32(round(gain * 2.0**BITS)) if 0 <= gain <= 1 else np.int32(-1)
+    _shrink(image.reshape(height, -1), gain, factor, red, green, blue, added, offsets, result.reshape(height, -1))
     return result
 
 
+BITS = 22  # after the point: levels times a gain, and what is added, stay within 31
+
+
 @compiled
-def _shrink(rows: Image, gain: float, added: NDArray[np.float64], result: Image) -> None:
+def _shrink(
+    rows: Image,
+    gain: float,
+    factor: np.int32,
+    red: float,
+    green: float,
+    blue: float,
+    added: NDArray[np.float64],
+    offsets: NDArray[np.int32],
+    result: Image,
+) -> None:
+    """In whole numbers where these give the same for all 256 levels of each channel, else in double precision."""
+    width, alike = added.size, factor >= 0
+    for channel in range(3):
+        own = red if channel == 0 else (green if channel == 1 else blue)
+        lowest, highest = np.int64(0), np.int64(2**31 - 1)
+        for level in range(256):
+            share = np.int64(level) * np.int64(factor)
+            least = (np.int64(level * gain + own) << BITS) - share
+            lowest = lowest if lowest > least else least
+            highest = highest if highest < least + (1 << BITS) - 1 else least + (1 << BITS) - 1
+        alike = alike and lowest <= highest and lowest + 255 * np.int64(factor) < 2**31
+        for place in range(channel, width, 3):
+            added[place], offsets[place] = own, np.int32(lowest)
     for y in range(len(rows)):
         row, out = rows[y], result[y]
-        for place in range(added.size):
-            out[place] = np.uint8(np.int32(row[place] * gain + added[place]))
+        if alike:
+            for place in range(width):
+                out[place] = np.uint8(np.int32(np.int32(row[place]) * factor + offsets[place]) >> BITS)
+        else:
+            for place in range(width):
+                out[place] = np.uint8(np.int32(row[place] * gain + added[place]))
