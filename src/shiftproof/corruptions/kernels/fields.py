@@ -79,35 +79,48 @@ def _share(bits: Seed) -> float:
     return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
+WORDS = 1024  # are scrambled at once, by vector instructions
+SPARE = 4  # of them are left for a try, which takes three at most
+
+
 @compiled
-def _tail(counter: Seed) -> tuple[Seed, float]:
-    """How far beyond the last edge a draw lies that lies there, and the counter after it."""
-    while True:
-        beyond = -np.log(_share(_mixed(counter + GOLDEN))) / LAST_EDGE
-        counter += GOLDEN + GOLDEN
-        if -2 * np.log(_share(_mixed(counter))) > beyond * beyond:
-            return counter, beyond
+def _scramble(seed: Seed, first: int, words: NDArray[np.uint64]) -> None:
+    for place in range(words.size):
+        words[place] = _mixed(seed + np.uint64(first + place) * GOLDEN)
 
 
 @compiled
 def _normals(seed: Seed, count: int) -> NDArray[np.float32]:
     """Standard normal numbers, (count,), by the ziggurat (Marsaglia & Tsang, 2000)."""
-    draws = np.empty(count, np.float32)
-    counter = seed
+    draws, words, one = np.empty(count, np.float32), np.empty(WORDS, np.uint64), np.uint64(1)
+    first, used, enough = 1, np.uint64(0), np.uint64(WORDS - SPARE)
+    _scramble(seed, first, words)
     for place in range(count):
         while True:
-            counter += GOLDEN
-            bits = _mixed(counter)
-            layer = np.int64(bits & np.uint64(LAYERS - 1))
+            if used > enough:
+                first += np.int64(used)
+                _scramble(seed, first, words)
+                used = np.uint64(0)
+            bits = words[used]
+            used += one
+            layer = bits & np.uint64(LAYERS - 1)
             draw = np.float64(np.int64(bits) >> np.int64(11)) * 2.0**-52 * EDGES[layer]
-            if abs(draw) < EDGES[layer + 1]:
+            if abs(draw) < EDGES[layer + one]:
                 break
-            if layer == 0:
-                counter, beyond = _tail(counter)
+            if layer == 0:  # beyond the last edge: how far
+                while True:
+                    beyond = -np.log(_share(words[used])) / LAST_EDGE
+                    used += one + one
+                    if -2 * np.log(_share(words[used - one])) > beyond * beyond:
+                        break
+                    if used > enough:
+                        first += np.int64(used)
+                        _scramble(seed, first, words)
+                        used = np.uint64(0)
                 draw = LAST_EDGE + beyond if draw > 0 else -LAST_EDGE - beyond
                 break
-            counter += GOLDEN
-            height = HEIGHTS[layer] + _share(_mixed(counter)) * (HEIGHTS[layer + 1] - HEIGHTS[layer])
+            height = HEIGHTS[layer] + _share(words[used]) * (HEIGHTS[layer + one] - HEIGHTS[layer])
+            used += one
             if height < np.exp(-draw * draw / 2):
                 break
         draws[place] = draw
