@@ -47,6 +47,18 @@ def test_a_map_of_one_pixel_is_clear() -> None:
     assert plasma(np.random.default_rng(0), 1, 2.0).tolist() == [[0.0]]
 
 
+@pytest.mark.parametrize(
+    ("size", "height", "width"), [(1024, 540, 960), (1024, 1024, 1), (1024, 3, 1023), (2048, 1080, 1920)]
+)
+@pytest.mark.parametrize("decay", [1.4, 2, 3])
+def test_the_part_of_a_large_map_is_that_of_the_whole(size: int, height: int, width: int, decay: float) -> None:
+    for seed in range(3):
+        whole = plasma_of(symmetric_draws(seed_of(np.random.default_rng(seed)), size * size), size, decay)
+        part = plasma(np.random.default_rng(seed), size, decay, height, width)
+        assert np.array_equal(part[:height, :width], whole[:height, :width])
+        assert part.size <= (height + 1) * (width + 1)
+
+
 def test_a_map_spans_zero_to_one_and_its_opposite_sides_meet() -> None:
     maps = our_maps(64, 2.0, 60)
     assert (maps.min(axis=(1, 2)) == 0).all()

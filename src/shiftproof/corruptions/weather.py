@@ -112,7 +112,8 @@ def fog(image: Image, rng: np.random.Generator, *, strength: float, decay: float
     from shiftproof.corruptions.kernels.fields import plasma
     from shiftproof.corruptions.kernels.weather import fogged, power_of_two
 
-    return fogged(image, plasma(rng, power_of_two(max(image.shape[:2])), decay), strength)
+    height, width = image.shape[:2]
+    return fogged(image, plasma(rng, power_of_two(max(height, width)), decay, height, width), strength)
 
 
 FOG = Corruption(

@@ -93,18 +93,25 @@ def motion(image: Image, radius: float, sigma: float, angle: float) -> Image:
 
 def _taps(radius: int, sigma: float, angle: float) -> tuple[Offsets, Offsets, Weights]:
     """How far down and right each contributing pixel lies, and its weight; one entry a pixel."""
-    steps = np.arange(2 * radius + 1)
+    steps, weights = _shares_along(radius, sigma)
     # ImageMagick's own way to sine and cosine: at 30 degrees every other step ends on a half, or an ulp beside it
     across, along = len(steps) * math.sin(math.pi * angle / 180), len(steps) * math.cos(math.pi * angle / 180)
-    weights = np.exp(-(steps**2) / (2 * sigma**2)) / np.exp(-(steps**2) / (2 * sigma**2)).sum()
     places = np.ceil(steps * np.array([[across], [along]]) / math.hypot(across, along) - 0.5).astype(np.int64)
-    merged: dict[tuple[int, int], float] = {}
-    for down, right, weight in zip(*places.tolist(), weights.tolist(), strict=True):
-        merged[down, right] = merged.get((down, right), 0.0) + weight
+    # a pixel that several steps end on, one after the other, has their sum
+    begins = np.flatnonzero(np.concatenate([[True], (places[:, 1:] != places[:, :-1]).any(axis=0)]))
+    shares, (down, right) = np.add.reduceat(weights, begins), places[:, begins]
     # the rest could not move a pixel by a thousandth of a level, all of them together
-    kept = {place: weight for place, weight in merged.items() if weight * 255 * len(merged) > 1e-3}
-    offsets, shares = np.array(list(kept), np.int64), np.array(list(kept.values()))
-    return offsets[:, 0].copy(), offsets[:, 1].copy(), (shares / shares.sum()).astype(np.float32)
+    kept = shares * 255 * len(shares) > 1e-3
+    shares = shares[kept]
+    return down[kept], right[kept], (shares / shares.sum()).astype(np.float32)
+
+
+@lru_cache(maxsize=64)
+def _shares_along(radius: int, sigma: float) -> tuple[Offsets, NDArray[np.float64]]:
+    """The steps of a smear, and the weight of each, their sum 1."""
+    steps = np.arange(2 * radius + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2)) / np.exp(-(steps**2) / (2 * sigma**2)).sum()
+    return steps, weights
 
 
 @compiled
