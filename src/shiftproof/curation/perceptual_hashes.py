@@ -140,4 +140,3 @@ def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
 
 def _hex_hash(image: Image) -> str:
     return f"{perceptual_hash(image):0{HEX_DIGITS}x}"
-

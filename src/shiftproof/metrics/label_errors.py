@@ -45,8 +45,10 @@ def self_confidence(labels: Labels, probabilities: Probabilities) -> NDArray[np.
     return np.asarray(probabilities[np.arange(len(given)), given])
 
 
-def class_thresholds(labels: Labels, probabilities: Probabilities) -> NDArray[np.floating]:
-    """Mean probability of each class over the images labelled as it, (classes,); infinite for a class without images.
+def class_thresholds(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> NDArray[np.floating]:
+    """Mean probability of each class over the images labelled as it, (classes,).
+
+    Infinite for a class of fewer than the `least` images: of one, its threshold would be its own probability.
 
     >>> class_thresholds(np.array([[0], [0], [1]]), np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]))
     array([0.5, 0.5])
@@ -54,10 +56,10 @@ def class_thresholds(labels: Labels, probabilities: Probabilities) -> NDArray[np
     given, classes = given_labels(labels, probabilities), probabilities.shape[1]
     images = np.bincount(given, minlength=classes)
     total = np.bincount(given, probabilities[np.arange(len(given)), given], minlength=classes)
-    return np.asarray(np.where(images > 0, total / np.maximum(images, 1), np.inf))
+    return np.asarray(np.where(images >= max(least, 1), total / np.maximum(images, 1), np.inf))
 
 
-def confident_classes(labels: Labels, probabilities: Probabilities) -> NDArray[np.integer]:
+def confident_classes(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> NDArray[np.integer]:
     """The class that each image confidently is of, (images,): its probability reaches the threshold of the class.
 
     Of several such classes the likeliest; -1 where there is none.
@@ -65,7 +67,7 @@ def confident_classes(labels: Labels, probabilities: Probabilities) -> NDArray[n
     >>> confident_classes(np.array([[0], [0], [1]]), np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]))
     array([0, 1, 1])
     """
-    thresholds = class_thresholds(labels, probabilities)
+    thresholds = class_thresholds(labels, probabilities, least=least)
     reached = np.where(probabilities >= thresholds - NEARLY, probabilities, -1.0)
     return np.asarray(np.where(reached.max(axis=1) >= 0, reached.argmax(axis=1), NONE))
 
@@ -83,20 +85,20 @@ class ConfidentJoint(NamedTuple):
         return self.given != self.confident
 
 
-def confident_joint(labels: Labels, probabilities: Probabilities) -> ConfidentJoint:
+def confident_joint(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> ConfidentJoint:
     """Images counted by their label and the class that they confidently are of; those of no such class are left out.
 
     >>> confident_joint(np.array([[0], [0], [1]]), np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])).images
     array([1, 1, 1])
     """
-    given, confident = given_labels(labels, probabilities), confident_classes(labels, probabilities)
+    given, confident = given_labels(labels, probabilities), confident_classes(labels, probabilities, least=least)
     sure = confident >= 0
     classes = probabilities.shape[1]
     codes, images = np.unique(given[sure] * classes + confident[sure], return_counts=True)
     return ConfidentJoint(codes // classes, codes % classes, images)
 
 
-def label_error_rate(labels: Labels, probabilities: Probabilities) -> float:
+def label_error_rate(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> float:
     """Estimated share of labels that are wrong; 0 is best.
 
     Of the images of each label, the share that is confidently of another class, among those that are confidently of any.
@@ -104,7 +106,7 @@ def label_error_rate(labels: Labels, probabilities: Probabilities) -> float:
     >>> label_error_rate(np.array([[0], [0], [1]]), np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]))  # 1/2 of 2, 0 of 1
     0.3333333333333333
     """
-    joint, classes = confident_joint(labels, probabilities), probabilities.shape[1]
+    joint, classes = confident_joint(labels, probabilities, least=least), probabilities.shape[1]
     counts = np.bincount(given_labels(labels, probabilities), minlength=classes)
     wrong = np.bincount(joint.given, joint.images * joint.wrong, minlength=classes)
     right = np.bincount(joint.given, joint.images * ~joint.wrong, minlength=classes)
@@ -122,7 +124,7 @@ class RankedLabels(NamedTuple):
     confident: NDArray[np.bool_]  # whether it reaches its threshold and is no label of the image
 
 
-def rank_label_errors(labels: Labels, probabilities: Probabilities) -> RankedLabels:
+def rank_label_errors(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> RankedLabels:
     """All images, the one whose label has the least probability first.
 
     >>> rank_label_errors(np.array([[0], [0], [1]]), np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])).order
@@ -132,8 +134,6 @@ def rank_label_errors(labels: Labels, probabilities: Probabilities) -> RankedLab
     others = probabilities.copy()
     rows, columns = np.nonzero(labels >= 0)
     others[rows, labels[rows, columns]] = -1.0
-    best, confident = others.argmax(axis=1), confident_classes(labels, probabilities)
+    best, confident = others.argmax(axis=1), confident_classes(labels, probabilities, least=least)
     elsewhere = (confident >= 0) & ~(labels == confident[:, None]).any(axis=1)
-    return RankedLabels(
-        np.argsort(own, kind="stable"), own, np.where(elsewhere, confident, best), elsewhere
-    )
+    return RankedLabels(np.argsort(own, kind="stable"), own, np.where(elsewhere, confident, best), elsewhere)

@@ -69,7 +69,9 @@ def fisher_p(right_in: int, images_in: int, right_out: int, images_out: int) -> 
     return min(1.0, float(np.exp(logs).sum()))
 
 
-def group_scores(right_in: NDArray[np.integer], images_in: NDArray[np.integer], right: int, images: int) -> NDArray[np.floating]:
+def group_scores(
+    right_in: NDArray[np.integer], images_in: NDArray[np.integer], right: int, images: int
+) -> NDArray[np.floating]:
     """How far groups lie below the others, in standard errors: Pearson's statistic, to put many groups in order.
 
     >>> group_scores(np.array([0, 5]), np.array([10, 10]), 10, 20).round(2)

@@ -75,9 +75,7 @@ def with_image_facts(
     """
     if all(sample.facts.keys() >= {*FACTS} for sample in images.samples[:1]):
         return images
-    found = remembered(
-        images, store, FILE, HEX_DIGITS, look_at, what="facts of pixels", workers=workers, progress=progress
-    )
+    found = remembered(images, store, FILE, HEX_DIGITS, look_at, what="facts of pixels", workers=workers, progress=progress)
     covered = _covered(images)
 
     def facts(sample: Sample) -> dict[str, Fact]:

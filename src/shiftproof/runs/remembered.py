@@ -55,7 +55,9 @@ def remembered(
     if missing:
         with Workers(workers) as pool:
             for job, _, said in pool.blocks(work, _jobs(missing)):
-                unreadable |= {image_id: text for image_id, (text, is_read) in zip(job.ids, said, strict=True) if not is_read}
+                unreadable |= {
+                    image_id: text for image_id, (text, is_read) in zip(job.ids, said, strict=True) if not is_read
+                }
                 fresh = {image_id: text for image_id, (text, is_read) in zip(job.ids, said, strict=True) if is_read}
                 cache.remember((stamps[image_id], text) for image_id, text in fresh.items())
                 found |= fresh
