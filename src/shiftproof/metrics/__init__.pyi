@@ -118,10 +118,10 @@ from shiftproof.metrics.selective import e_aurc as e_aurc
 from shiftproof.metrics.selective import e_aurc_interval as e_aurc_interval
 from shiftproof.metrics.selective import response_rate_accuracy as response_rate_accuracy
 from shiftproof.metrics.selective import risk_coverage as risk_coverage
-from shiftproof.metrics.table import MetricInfo as MetricInfo
-from shiftproof.metrics.table import metric_info as metric_info
 from shiftproof.metrics.slices import fisher_p as fisher_p
 from shiftproof.metrics.slices import slice_gap as slice_gap
+from shiftproof.metrics.table import MetricInfo as MetricInfo
+from shiftproof.metrics.table import metric_info as metric_info
 from shiftproof.metrics.temporal import AnchorAnswers as AnchorAnswers
 from shiftproof.metrics.temporal import OffsetErrors as OffsetErrors
 from shiftproof.metrics.temporal import Spread as Spread
