@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from shiftproof.errors import BadInput
 from shiftproof.randomness import rng_for
 from shiftproof.runs.workers import Workers
-from shiftproof.training.heads import Design, Fit, Linear, fit, fit_head
+from shiftproof.training.heads import PENALTIES, Design, Fit, Linear, fit, fit_head
 
 PRUNED = 0.1
 """Share of the images, those whose label is least likely, that take no part in the second round."""
@@ -45,13 +45,16 @@ def out_of_sample_logits(
     The L2 penalty is the best on the first fold. Then everything is done again without the share of the images whose label
     was least likely: a head that learns from wrong labels repeats some of them.
     """
-    first = _answers(features, classes, folds, np.ones(len(classes)))
+    first, l2 = _answers(features, classes, folds, np.ones(len(classes)), PENALTIES)
     own = log_softmax(first, axis=1)[np.arange(len(classes)), classes]
     kept = np.ones(len(classes))
     kept[np.argsort(own, kind="stable")[: int(pruned * len(classes))]] = 0
     # where that leaves a class or a fold without any image, it was no noise
     still = np.bincount(classes, kept)[np.unique(classes)].min() > 0 and np.bincount(folds, kept).min() > 0
-    return _answers(features, classes, folds, kept) if still and not kept.all() else first
+    if not still or kept.all():
+        return first
+    # cleaner labels want less of a penalty, if another one
+    return _answers(features, classes, folds, kept, (l2, l2 / 10**0.5))[0]
 
 
 def _answers(
@@ -59,14 +62,15 @@ def _answers(
     classes: NDArray[np.integer],
     folds: NDArray[np.intp],
     weights: NDArray[np.floating],
-) -> NDArray[np.floating]:
+    penalties: Sequence[float],
+) -> tuple[NDArray[np.floating], float]:
     targets, logits = np.eye(int(classes.max()) + 1)[classes], np.empty((len(classes), int(classes.max()) + 1))
 
     def design(rows: NDArray[np.bool_]) -> Design:
         used = rows & (weights > 0)
         return Design(features[used], targets[used], weights[used] / weights[used].sum())
 
-    first = fit_head(design(folds != 0), design(folds == 0))
+    first = fit_head(design(folds != 0), design(folds == 0), penalties=penalties)
     logits[folds == 0] = first.head(features[folds == 0])
     rest = range(1, int(folds.max()) + 1)
     jobs = [Fit(design(folds != fold), design(folds == fold), "logistic", (first.l2,), first.head) for fold in rest]
@@ -74,4 +78,4 @@ def _answers(
         for fold, block in zip(rest, pool.blocks(fit, jobs), strict=True):
             weight, bias = (np.array(part) for part in block.batch)
             logits[folds == fold] = Linear(weight, bias)(features[folds == fold])
-    return logits
+    return logits, first.l2

@@ -9,11 +9,11 @@ from shiftproof.reports.page import Page, galleries_named, models_of, named
 from shiftproof.reports.parts import Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import columns_table
-from shiftproof.reports.words import of_hundred, opened
+from shiftproof.reports.words import opened
 from shiftproof.types import Finding
 
 ACCURACIES = ("accuracy_as_labelled", "accuracy_as_corrected", "accuracy_by_correction")
-NAMES = frozenset({*ACCURACIES, "label_error_rate", "confirmed_label_errors", "likely_label_errors"})
+NAMES = frozenset({*ACCURACIES, "contradicted_labels", "confirmed_label_errors", "likely_label_errors"})
 
 
 def draw_labels(findings: Sequence[Finding], page: Page) -> Section:
@@ -28,7 +28,7 @@ def draw_labels(findings: Sequence[Finding], page: Page) -> Section:
     bias = [f"Of the accuracy after the review: {one.convention['bias']}." for one in corrected[:1]]
     main: list[Part] = [
         *table("Accuracy, as labelled and as corrected", *ACCURACIES),
-        *table("Wrong labels", "label_error_rate", "confirmed_label_errors"),
+        *table("Wrong labels", "contradicted_labels", "confirmed_label_errors"),
         *([Prose(bias)] if bias else []),
     ]
     details = [page.pictures(gallery) for gallery in galleries_named(findings, "likely_label_errors")]
@@ -39,16 +39,11 @@ def draw_labels(findings: Sequence[Finding], page: Page) -> Section:
 
 
 def label_headlines(page: Page) -> list[str]:
-    """What the review changed, else how many labels are likely wrong."""
-    shown = page.results.shown
-    changed = [
+    """What the review changed."""
+    return [
         opened(page.subject(one.about), f"Corrected labels change the accuracy by {figure(one.value, 'points')} ")
         + f"({evidence(one)})."
-        for one in named(shown, "accuracy_by_correction")
-    ]
-    return changed or [
-        opened(page.subject(one.about), f"An estimated {of_hundred(one.value)} labels are wrong ({evidence(one)}).")
-        for one in named(shown, "label_error_rate")
+        for one in named(page.results.shown, "accuracy_by_correction")
     ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from shiftproof.metrics import label_error_rate, rank_label_errors, to_probabilities
@@ -18,6 +19,7 @@ from shiftproof.types import (
     Dataset,
     DatasetRef,
     Fact,
+    Features,
     Finding,
     Gallery,
     GalleryItem,
@@ -117,6 +119,7 @@ class LabelStudy(CleanStudy):
     folds: int = 5
     suspects: float = 0.1  # share of the images that are shown
     corrected: DatasetRef | Dataset | None = None
+    _answered: dict[bytes, NDArray[np.floating]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,7 +180,7 @@ class LabelStudy(CleanStudy):
         from scipy.special import softmax
 
         from shiftproof.errors import BadInput
-        from shiftproof.training.cross_validated import folds_of, out_of_sample_logits
+        from shiftproof.training.cross_validated import folds_of
 
         if not isinstance(load, LoadsImages):
             return "heads learn labels from the dataset itself, which is not at hand"
@@ -201,24 +204,35 @@ class LabelStudy(CleanStudy):
         features = labelled.need_features()
         if not np.isfinite(features).all():
             return "some features are infinite or not numbers, so no head can be fitted"
-        known = softmax(out_of_sample_logits(features, classes, folds), axis=1)
+        known = softmax(self._logits(features, classes, folds), axis=1)
         probabilities = np.zeros((len(labels), 1 + int(labels.max())))
         probabilities[:, kinds] = known
         about = {"probabilities": BY_HEADS.format(folds=self.folds)}
         subject = evidence.Subject.of(run, found).take(has_label).also(told=about)
         return _judged(labelled, labels, images.classes, probabilities, subject)
 
+    def _logits(self, features: Features, classes: NDArray[np.integer], folds: NDArray[np.integer]) -> NDArray[np.floating]:
+        """The answers of heads; the same question is not answered twice, for fits take long."""
+        from shiftproof.training.cross_validated import out_of_sample_logits
+
+        asked = xxhash.xxh3_128(np.ascontiguousarray(features))
+        for told in (classes, folds):
+            asked.update(np.ascontiguousarray(told))
+        if asked.digest() not in self._answered:
+            self._answered[asked.digest()] = out_of_sample_logits(features, classes, folds)
+        return self._answered[asked.digest()]
+
     def _rate(self, run: Run, judged: Judged) -> Iterator[Finding | Note]:
-        """How many labels are wrong, by confident learning, where classes have thresholds."""
+        """How many labels are confidently contradicted, where classes have thresholds."""
         if np.bincount(given_labels(judged.labels, judged.probabilities)).max() < LEAST:
             yield Skipped(
-                f"{run.dataset.name}: how many labels are wrong is not estimated, every class has one image and therefore no "
-                "threshold; images are ranked by the probability of their label"
+                f"{run.dataset.name}: every class has one image and therefore no threshold, so that nothing is contradicted "
+                "confidently; images are ranked by the probability of their label"
             )
             return
         rate = label_error_rate(judged.labels, judged.probabilities, least=LEAST)
         told = {"estimate": "confident learning (Northcutt et al., 2021)"}
-        yield judged.subject.also(told=told).number("label_error_rate", rate)
+        yield judged.subject.also(told=told).number("contradicted_labels", rate)
 
     def _reviewed(self, run: Run, judged: Judged, load: LoadPredictions) -> Reviewed:
         """What people said of the images, in the order of the judged ones."""
@@ -243,7 +257,8 @@ class LabelStudy(CleanStudy):
         items = tuple(
             GalleryItem(
                 str(row["id"]),
-                f"labelled {row['label']}, likelier {sure_of(str(row['suggested']), float(row['probability']))}{verdict(place)}",
+                f"labelled {row['label']}, likelier {sure_of(str(row['suggested']), float(row['probability']))}"
+                + verdict(place),
             )
             for place, row in zip(places.tolist(), judged.rows(places), strict=True)
         )

@@ -33,8 +33,8 @@ ENOUGH = 1.645
 CONSIDERED = 500
 """Groups, from the worst on, among which those to confirm are chosen."""
 
-NEIGHBOURHOODS = (8, 24)
-"""Clusters that features are divided into, coarse and fine."""
+NEIGHBOURHOODS = (6, 12, 24)
+"""Clusters that features are divided into, from coarse to fine."""
 
 DIMENSIONS = 32
 """Principal components of the features that are clustered."""
@@ -124,7 +124,7 @@ def branches(wnids: Sequence[str], used: Sequence[int]) -> list[Branch]:
 
 
 def by_features(features: Features, *, seed: int = 0) -> Iterator[NDArray[np.integer]]:
-    """The cluster of each image, (images,), in a coarse and a fine division: k-means of principal components."""
+    """The cluster of each image, (images,), in coarse and fine divisions: k-means of principal components."""
     from scipy.cluster.vq import kmeans2, vq
 
     generator = np.random.default_rng(seed)
