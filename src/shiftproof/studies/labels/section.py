@@ -30,20 +30,24 @@ def draw_labels(findings: Sequence[Finding], page: Page) -> Section:
         *table("Accuracy, as labelled and as corrected", *ACCURACIES),
         *table("Wrong labels", "contradicted_labels", "confirmed_label_errors"),
         *([Prose(bias)] if bias else []),
+        *(page.pictures(gallery) for gallery in galleries_named(findings, "likely_label_errors")),
     ]
-    details = [page.pictures(gallery) for gallery in galleries_named(findings, "likely_label_errors")]
     lead = (
         "Images whose label is likely wrong: the least probable labels first, by probabilities that did not learn from them."
     )
-    return Section("labels", "Likely label errors", lead, details, main, label_headlines(page))
+    return Section("labels", "Likely label errors", lead, [], main, label_headlines(page))
 
 
 def label_headlines(page: Page) -> list[str]:
-    """What the review changed."""
-    return [
+    """What the review changed; before it, where to begin."""
+    changed = [
         opened(page.subject(one.about), f"Corrected labels change the accuracy by {figure(one.value, 'points')} ")
         + f"({evidence(one)})."
         for one in named(page.results.shown, "accuracy_by_correction")
+    ]
+    return changed or [
+        opened(page.subject(one.about), f"{len(one.items):,} labels are the least probable ones: look at these first.")
+        for one in galleries_named(page.results.shown, "likely_label_errors")
     ]
 
 

@@ -39,6 +39,8 @@ NEIGHBOURHOODS = (6, 12, 24)
 DIMENSIONS = 32
 """Principal components of the features that are clustered."""
 
+LLOYD_STEPS = 20
+
 LEARNED = 4000
 """Images that principal components and clusters are learned from, at most."""
 
@@ -125,8 +127,6 @@ def branches(wnids: Sequence[str], used: Sequence[int]) -> list[Branch]:
 
 def by_features(features: Features, *, seed: int = 0) -> Iterator[NDArray[np.integer]]:
     """The cluster of each image, (images,), in coarse and fine divisions: k-means of principal components."""
-    from scipy.cluster.vq import kmeans2, vq
-
     generator = np.random.default_rng(seed)
     some = np.sort(generator.permutation(len(features))[:LEARNED])
     middle = features[some].mean(axis=0, dtype=np.float64)
@@ -135,8 +135,34 @@ def by_features(features: Features, *, seed: int = 0) -> Iterator[NDArray[np.int
     for count in NEIGHBOURHOODS:
         if 4 * count > len(some):
             return
-        centres, _ = kmeans2(reduced[some], count, minit="++", seed=generator, missing="warn")
-        yield vq(reduced, centres)[0]
+        yield _nearest(reduced, k_means(reduced[some], count, generator))
+
+
+def k_means(points: NDArray[np.floating], count: int, generator: np.random.Generator) -> NDArray[np.floating]:
+    """Centres of so many clusters, (clusters, dimensions), by Lloyd's steps from a spread-out start (k-means++)."""
+    centres = points[generator.integers(len(points), size=1)]
+    nearest = _squares(points, centres)[:, 0]
+    while len(centres) < count:
+        chances = nearest / nearest.sum() if nearest.sum() > 0 else None
+        centres = np.concatenate([centres, points[generator.choice(len(points), size=1, p=chances)]])
+        nearest = np.minimum(nearest, _squares(points, centres[-1:])[:, 0])
+    for _ in range(LLOYD_STEPS):
+        own = _nearest(points, centres)
+        sizes = np.bincount(own, minlength=count)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, own, points)
+        centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)  # an empty one stays
+    return centres
+
+
+def _nearest(points: NDArray[np.floating], centres: NDArray[np.floating]) -> NDArray[np.integer]:
+    return np.asarray(_squares(points, centres).argmin(axis=1))
+
+
+def _squares(points: NDArray[np.floating], centres: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Squared distances, (points, centres)."""
+    found = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
+    return np.asarray(np.maximum(found, 0))
 
 
 def described(members: Members, groupings: Sequence[Grouping], kinds: Sequence[Branch], labels: NDArray[np.integer]) -> str:

@@ -27,9 +27,9 @@ def draw_slices(findings: Sequence[Finding], page: Page) -> Section:
     told = [_tried(one) for one in named(findings, "confirmed_slices")]
     common = [f"{_name(one)}: {one.convention['in common']}." for one in gaps if "in common" in one.convention]
     rules = [f"{_name(one)}: {one.convention['gate rule']}" for one in gaps]
+    pictures = [page.pictures(gallery) for gallery in galleries_named(findings, "slice_examples")]
     details: list[Part] = [
         *([Prose(["Besides, more frequent among their images than among others:", *common])] if common else []),
-        *(page.pictures(gallery) for gallery in galleries_named(findings, "slice_examples")),
         *(
             [Prose(["As rules of the gate, on the manifest that shiftproof slices --manifest writes:", *rules])]
             if rules
@@ -37,7 +37,7 @@ def draw_slices(findings: Sequence[Finding], page: Page) -> Section:
         ),
     ]
     lead = "Groups of images that go wrong together: by facts and their pairs, class, WordNet, pixels and features."
-    return Section("slices", "Slices", lead, details, [*table, Prose(told)], slice_headlines(page))
+    return Section("slices", "Slices", lead, details, [*table, Prose(told), *pictures], slice_headlines(page))
 
 
 def _tried(one: Measurement) -> str:
