@@ -98,8 +98,8 @@ def test_kinds_of_a_noun_are_found() -> None:
     drawn = world(3)
     assert drawn.classes is not None
     assert drawn.classes.wnids is not None
-    nouns = {one.words: one for one in branches(drawn.classes.wnids, range(40))}
-    members = np.isin(drawn.labels[:, 0], nouns["kinds of bird"].classes)
+    kinds = [np.isin(drawn.labels[:, 0], one.classes) for one in branches(drawn.classes.wnids, range(40))]
+    members = max((one for one in kinds if one.mean() < 0.25), key=np.mean)
     found = found_in(with_errors(drawn, members))
     assert found.slices[0].kind == "WordNet"
     assert overlap(found.slices[0].members, members) > 0.6
@@ -117,12 +117,11 @@ def test_images_that_look_alike_are_found() -> None:
     assert not [one for one in found_in(without).slices if one.kind == "features"]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_nothing_is_found_where_there_is_nothing(seed: int) -> None:
-    """The chance of a slice is 5 % at most in each of ten; benchmarks/found_slices.py has the figure."""
-    found = found_in(with_errors(world(seed), np.zeros(IMAGES, bool), seed))
-    assert found.tried > 100
-    assert not found.slices
+def test_nothing_is_found_where_there_is_nothing() -> None:
+    """The chance of a slice is 5 % at most in each run; benchmarks/found_slices.py has the figure of hundreds."""
+    found = [found_in(with_errors(world(seed), np.zeros(IMAGES, bool), seed)) for seed in range(20)]
+    assert min(one.tried for one in found) > 100
+    assert sum(bool(one.slices) for one in found) <= 2
 
 
 def test_gap_and_p_are_of_the_half_that_did_not_find_it_and_corrected_for_all_handed_over() -> None:
@@ -135,7 +134,7 @@ def test_gap_and_p_are_of_the_half_that_did_not_find_it_and_corrected_for_all_ha
     by_hand = slice_gap(correct[confirm], (fact(drawn, "site") == "pier")[confirm], level=1 - 0.05 / found.handed_over)
     (one,) = found.slices
     assert one.gap == by_hand
-    assert by_hand.p <= one.p <= min(1, by_hand.p * found.handed_over)
+    assert one.p == pytest.approx(by_hand.p * found.handed_over)  # the smallest of all
     other_half = dataclasses.replace(planted, top5=dataclasses.replace(planted.top5, classes=planted.top5.classes.copy()))
     other_half.top5.classes[confirm] = planted.labels[confirm]  # all right where it is to be confirmed
     assert not found_in(other_half).slices

@@ -120,7 +120,7 @@ def branches(wnids: Sequence[str], used: Sequence[int]) -> list[Branch]:
     narrowest: dict[tuple[int, ...], str] = {}
     for noun, places in below.items():
         known = narrowest.get(tuple(places))
-        if len(places) > 1 and noun not in GENERAL and (known is None or tree.depth(noun) > tree.depth(known)):
+        if len(places) > 1 and noun not in GENERAL and (known is None or known in tree.ancestors(noun)):
             narrowest[tuple(places)] = noun
     return [Branch(f"kinds of {tree.name(noun)}", np.array(places)) for places, noun in sorted(narrowest.items())]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -62,7 +62,7 @@ class FoundSlice:
     common: str  # what its images have in common besides, in words
     members: NDArray[np.bool_]  # among all labelled images
     gap: Gap  # on the half that confirms
-    p: float  # corrected for all that were to be confirmed
+    p: float  # that it is a slice of its own, corrected for all that were to be confirmed
 
     @property
     def rule(self) -> str:
@@ -80,6 +80,42 @@ class Found:
     slices: tuple[FoundSlice, ...]
     tried: int  # groups that were looked at
     handed_over: int  # of them, to the half that confirms
+
+
+@dataclass(frozen=True)
+class Confirming:
+    """The half of the images that confirms slices."""
+
+    correct: NDArray[np.bool_]
+    clusters: NDArray[np.integer] | None
+    least: int  # images that a group needs to be told apart from one that overlaps with it
+    level: float
+
+    def gaps(self, several: Sequence[Members]) -> Iterator[tuple[Gap, float]]:
+        """The gap of each group, and the p-value that it is a slice of its own.
+
+        That is also of its images beyond the slices before it, or where it lies within one of them, of those among its
+        images: what overlaps with a slice is worse for that alone.
+        """
+        before: list[Members] = []
+        for members in several:
+            gap = self._gap(members, np.ones(len(members), bool))
+            p = max([gap.p, *(self._beside(members, other) for other in before)])
+            yield gap, p
+            if p <= SURE:
+                before.append(members)
+
+    def _beside(self, members: Members, other: Members) -> float:
+        if not (members & other).any():
+            return 0.0
+        rows = ~other if (members & ~other).sum() >= self.least else other
+        if not (members & rows).any() or not (~members & rows).any():
+            return 1.0
+        return self._gap(members, rows).p
+
+    def _gap(self, members: Members, rows: Members) -> Gap:
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return slice_gap(self.correct[rows], members[rows], clusters=clusters, level=self.level)
 
 
 @dataclass(frozen=True)
@@ -129,15 +165,11 @@ class SliceStudy(CleanStudy):
             for group, members in search.chosen(groups, self.most)
             if _enough_clusters(predictions, members & ~finds) and _enough_clusters(predictions, ~members & ~finds)
         ]
-        confirm, numbers = ~finds, predictions.clusters.numbers
-        level = 1 - SURE / max(1, len(chosen))
-        gaps = [
-            slice_gap(
-                correct[confirm], members[confirm], clusters=None if numbers is None else numbers[confirm], level=level
-            )
-            for _, members in chosen
-        ]
-        corrected = holm(np.array([gap.p for gap in gaps])) if gaps else []
+        confirming = Confirming(
+            correct[~finds], predictions.clusters.take(~finds).numbers, least, 1 - SURE / max(1, len(chosen))
+        )
+        gaps = list(confirming.gaps([members[~finds] for _, members in chosen]))
+        corrected = holm(np.array([p for _, p in gaps])) if gaps else []
         slices = [
             FoundSlice(
                 group.words,
@@ -147,12 +179,12 @@ class SliceStudy(CleanStudy):
                 gap,
                 float(p),
             )
-            for (group, members), gap, p in zip(chosen, gaps, corrected, strict=True)
+            for (group, members), (gap, _), p in zip(chosen, gaps, corrected, strict=True)
             if p <= SURE
         ]
         tried = sum(len(one.names) for one in groupings) + len(kinds)
         ordered = tuple(sorted(slices, key=lambda one: (one.p, one.words)))
-        return Found(predictions, correct, confirm, ordered, tried, len(chosen))
+        return Found(predictions, correct, ~finds, ordered, tried, len(chosen))
 
     def _told(self, run: Run, read: Predictions, found: Found) -> Iterator[Finding]:
         subject = evidence.Subject.of(run, read).take(read.labelled)
