@@ -22,12 +22,9 @@ class LabelOptions(StudyOptions):
         "auto",
         "Probabilities by the model, or by heads that are cross-validated on its features. auto: heads where it lacks "
         "classes of the images or declares that it was trained on them.",
-        common=True,
     )
     folds: int = option(5, "Parts of the images that heads are cross-validated on.", bounds=Bounds(2))
-    suspects: float = option(
-        0.1, "Share of the images, the likeliest errors first, that are shown.", bounds=Bounds(0, 1), common=True
-    )
+    suspects: float = option(0.1, "Share of the images, the likeliest errors first, that are shown.", bounds=Bounds(0, 1))
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         heads = {self.needs_head(model, dataset, context) for model in models}
