@@ -54,6 +54,7 @@ class Grouping:
     kind: Kind
     names: Sequence[str]
     groups: NDArray[np.integer]  # (images,)
+    fact: str = ""  # that divides the images, where it is one
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def by_facts(facts: Mapping[str, Sequence[Fact]]) -> Iterator[Grouping]:
         found = slices_by(fact, values, ranges=RANGES)
         if len(found.names) < 2 or found.why_useless:
             continue
-        yield Grouping("facts", [f"{fact} {name}" for name in found.names], found.groups)
+        yield Grouping("facts", [f"{fact} {name}" for name in found.names], found.groups, fact)
         kinds = {type(value) for value in values} - {type(None)}
         if kinds and kinds <= {int, float}:
             yield from _tails(fact, np.array([math.nan if value is None else value for value in values], float))
@@ -84,7 +85,7 @@ def _tails(fact: str, numbers: NDArray[np.floating]) -> Iterator[Grouping]:
         return
     low, high = np.quantile(known, [TAIL, 1 - TAIL])
     groups = np.where(numbers <= low, 0, np.where(numbers >= high, 1, -1))
-    yield Grouping("facts", [f"{fact} at most {low:.3g}", f"{fact} at least {high:.3g}"], groups)
+    yield Grouping("facts", [f"{fact} at most {low:.3g}", f"{fact} at least {high:.3g}"], groups, fact)
 
 
 def in_pairs(groupings: Sequence[Grouping]) -> Iterator[Grouping]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shiftproof.metrics.wording import evidence, figure
+from shiftproof.metrics.wording import evidence
 from shiftproof.reports.page import Page, galleries_named, models_of, named
 from shiftproof.reports.parts import Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
@@ -55,7 +55,7 @@ def slice_headlines(page: Page) -> list[str]:
     for one in named(page.results.shown, "slice_gap"):
         worst.setdefault((str(one.about["model"]), str(one.about["dataset"])), one)
     return [
-        f"{_name(one)}: {figure(one.value, 'points')} less accurate than the other images ({evidence(one)})."
+        f"{_name(one)}: {100 * one.value:.1f} points less accurate than the other images ({evidence(one)})."
         for one in worst.values()
     ]
 

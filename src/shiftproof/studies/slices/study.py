@@ -190,7 +190,7 @@ class SliceStudy(CleanStudy):
         subject = evidence.Subject.of(run, read).take(read.labelled)
         told = {
             "tried": f"{found.tried:,} groups on one half of the images, {found.handed_over} handed to the other half",
-            "test": f"Fisher's exact test, one-sided, Holm's correction for {found.handed_over} slices, at {SURE:.0%}",
+            "test": f"Fisher's exact test, one-sided, Holm's correction for {found.handed_over} slices, at {100 * SURE:g} %",
         }
         yield subject.also(told=told).number("confirmed_slices", len(found.slices))
         level = 1 - SURE / max(1, found.handed_over)
@@ -234,8 +234,9 @@ def _in_common(
     """What the members share besides what the slice is called after."""
     if group.kind == "features":
         return ""  # it is called after that
-    others = [one for one in groupings if not any(name in group.words for name in one.names)]
-    return described(members, others, [] if group.kind in ("classes", "WordNet") else kinds, labels)
+    others = [one for one in groupings if not (one.fact and one.fact in group.words)]
+    of_classes = group.kind in ("classes", "WordNet")
+    return described(members, [one for one in others if one.fact or not of_classes], [] if of_classes else kinds, labels)
 
 
 def _enough_clusters(predictions: Predictions, rows: NDArray[np.bool_]) -> bool:
