@@ -155,7 +155,7 @@ def photos(place: str, store: str) -> Callable[[np.random.Generator], Prediction
     from shiftproof.runs.image_facts import with_image_facts
 
     images = with_image_facts(sp.open_dataset(place), sp.Store(store))
-    found = sp.predict("lite:0", images, store=store, keep="features")
+    found = sp.predict(sp.load_model("lite:0"), images, store=store, keep="features")
     return lambda _: found
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from cleanlab.rank import get_label_quality_scores
+from cleanlab.rank import get_label_quality_scores  # type: ignore[import-untyped]
 
 import shiftproof as sp
 from shiftproof.datasets.subsets import View

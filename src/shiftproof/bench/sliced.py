@@ -64,7 +64,9 @@ def find_slices(
 
 def _with_slices(images: Dataset, found: Found) -> View:
     """The images with a fact for each slice: yes or no, none of an image that was not looked at."""
-    inside = {one.words: {found.predictions.ids[row] for row in np.flatnonzero(one.members)} for one in found.slices}
+    inside = {
+        one.words: {found.predictions.ids[row] for row in np.flatnonzero(one.members).tolist()} for one in found.slices
+    }
     seen = set(found.predictions.ids)
     samples = [
         dataclasses.replace(

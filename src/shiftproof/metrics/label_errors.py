@@ -82,7 +82,7 @@ class ConfidentJoint(NamedTuple):
     @property
     def wrong(self) -> NDArray[np.bool_]:
         """Which pairs are of a label and another class."""
-        return self.given != self.confident
+        return np.asarray(self.given != self.confident)
 
 
 def confident_joint(labels: Labels, probabilities: Probabilities, *, least: int = 1) -> ConfidentJoint:

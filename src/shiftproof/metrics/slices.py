@@ -39,9 +39,7 @@ def slice_gap(
         # rounded against the group's being worse: never more images than there are
         counts.append(max(1, int(np.floor(independent + 1e-9))))
     inside, outside = shares
-    (low_in, high_in), (low_out, high_out) = (
-        wilson(share * count, count, level=level) for share, count in zip(shares, counts, strict=True)
-    )
+    (low_in, low_out), (high_in, high_out) = wilson(np.array(shares) * counts, np.array(counts), level=level)
     gap = outside - inside
     ends = (
         gap - float(np.hypot(outside - low_out, high_in - inside)),

@@ -81,8 +81,8 @@ def with_image_facts(
     def facts(sample: Sample) -> dict[str, Fact]:
         told: Mapping[str, Fact] = _read(found.texts[sample.id]) if sample.id in found.texts else dict.fromkeys(FACTS)
         pixels, area = told["megapixels"], covered.get(sample.id)
-        known = area is not None and isinstance(pixels, float)
-        size = {OBJECT_SIZE: round(min(1.0, area / (1e6 * pixels)), 4) if known else None} if covered else {}
+        share = None if area is None or not isinstance(pixels, float) else round(min(1.0, area / (1e6 * pixels)), 4)
+        size = {OBJECT_SIZE: share} if covered else {}
         return {**told, **size, **sample.facts}
 
     samples = [dataclasses.replace(sample, facts=facts(sample)) for sample in images.samples]

@@ -211,13 +211,13 @@ class LabelStudy(CleanStudy):
         subject = evidence.Subject.of(run, found).take(has_label).also(told=about)
         return _judged(labelled, labels, images.classes, probabilities, subject)
 
-    def _logits(self, features: Features, classes: NDArray[np.integer], folds: NDArray[np.integer]) -> NDArray[np.floating]:
+    def _logits(self, features: Features, classes: NDArray[np.integer], folds: NDArray[np.intp]) -> NDArray[np.floating]:
         """The answers of heads; the same question is not answered twice, for fits take long."""
         from shiftproof.training.cross_validated import out_of_sample_logits
 
-        asked = xxhash.xxh3_128(np.ascontiguousarray(features))
+        asked = xxhash.xxh3_128(np.ascontiguousarray(features).data)
         for told in (classes, folds):
-            asked.update(np.ascontiguousarray(told))
+            asked.update(np.ascontiguousarray(told).data)
         if asked.digest() not in self._answered:
             self._answered[asked.digest()] = out_of_sample_logits(features, classes, folds)
         return self._answered[asked.digest()]
@@ -273,7 +273,7 @@ def _accuracies(judged: Judged, reviewed: Reviewed | None) -> Iterator[Measureme
         return
     seen = np.array([bool(told) for told in reviewed.told], bool)
     about = {"reviewed": f"{int(seen.sum()):,} of {len(seen):,} images", "bias": ONLY_SUSPECTS}
-    subject, left = judged.subject.also(told=about), (reviewed.labels >= 0).any(axis=1)
+    subject, left = judged.subject.also(told=about), np.asarray((reviewed.labels >= 0).any(axis=1))
     if left.any():
         after = judged.agree(reviewed.labels)
         yield subject.take(left).share("accuracy_as_corrected", after[left])

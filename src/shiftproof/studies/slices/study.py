@@ -169,7 +169,7 @@ class SliceStudy(CleanStudy):
             correct[~finds], predictions.clusters.take(~finds).numbers, least, 1 - SURE / max(1, len(chosen))
         )
         gaps = list(confirming.gaps([members[~finds] for _, members in chosen]))
-        corrected = holm(np.array([p for _, p in gaps])) if gaps else []
+        corrected = holm(np.array([p for _, p in gaps])) if gaps else np.empty(0)
         slices = [
             FoundSlice(
                 group.words,
