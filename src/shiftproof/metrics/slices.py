@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ def slice_gap(
         # rounded against the group's being worse: never more images than there are
         counts.append(max(1, int(np.floor(independent + 1e-9))))
     inside, outside = shares
-    (low_in, low_out), (high_in, high_out) = wilson(np.array(shares) * counts, np.array(counts), level=level)
+    right: Any = np.array(shares) * counts  # not whole where images come in clusters
+    (low_in, low_out), (high_in, high_out) = wilson(right, np.array(counts), level=level)
     gap = outside - inside
     ends = (
         gap - float(np.hypot(outside - low_out, high_in - inside)),
