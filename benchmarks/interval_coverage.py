@@ -152,6 +152,13 @@ def worst_group(sample: Sample) -> tuple[Interval, float]:
     return metrics.cluster_share_interval(right[rows], clusters=inside, level=1 - 0.05 / 8), 0.8
 
 
+def slice_gap(sample: Sample) -> tuple[Interval, float]:
+    """A fifth of the clusters, less accurate than the others."""
+    members = sample.clusters % 5 == 0
+    right = sample.normal() < np.where(members, ndtri(0.6), ndtri(0.85))
+    return metrics.slice_gap(right, members, clusters=sample.groups).interval, 0.25
+
+
 def paired(sample: Sample) -> tuple[Interval, float]:
     easy = sample.normal()
     right = [np.sqrt(0.6) * easy + np.sqrt(0.4) * sample.normal() < ndtri(share) for share in (0.8, 0.75)]
@@ -804,6 +811,7 @@ def rows() -> Iterator[Row]:
     yield Row("accuracy-80", "accuracy, 80 %", accuracy(0.8))
     yield Row("accuracy-97", "accuracy, 97 %", accuracy(0.97))
     yield Row("worst-group", "worst accuracy of 8 groups", worst_group, cases=(100, 1000))
+    yield Row("slice-gap", "gap of a fifth of the images", slice_gap, cases=(100, 1000))
     yield Row("estimate", "accuracy without labels", without_labels, cases=(100,))
     yield Row("estimate-slice", "accuracy without labels, half of the images", without_labels, cases=(100,))
     yield Row("surest-half", "accuracy on the most confident half", surest_half)
@@ -901,12 +909,14 @@ STANDS_FOR = {
         input_size_accuracy input_size_scale_accuracy input_size_curve reliability
         kept_share rejection_share failure_mode_share gold_accuracy
         human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy
-        abstained_share abstained_by_window""",
+        abstained_share abstained_by_window
+        accuracy_as_labelled accuracy_as_corrected confirmed_label_errors slice_accuracy""",
     "worst-group": "worst_group_accuracy",
+    "slice-gap": "slice_gap",
     "estimate": "estimated_accuracy",
     "estimate-slice": "estimated_group_accuracy",
     "surest-half": "response_rate_accuracy",
-    "paired": "accuracy_difference object_difference input_size_difference corruption_loss",
+    "paired": "accuracy_difference object_difference input_size_difference corruption_loss accuracy_by_correction",
     "gain-2 gain-3 gain-5 gain-together": "recipe_gain recipe_shift_gain recipe_clean_change",
     "auroc-0.7 auroc-0.9 auroc-0.97 auroc-bootstrap": "auroc auroc_correct_id shift_auroc",
     "auroc-few-0.9 auroc-few-0.95 auroc-few-0.97 auroc-few-0.99": "auroc auroc_misclassified_id auroc_correct_wrong",

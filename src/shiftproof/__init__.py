@@ -48,6 +48,9 @@ _HOMES = {
     "IMAGENET_P": "shiftproof.corruptions",
     "InputSizeOptions": "shiftproof.studies.input_sizes.options",
     "InputSizeStudy": "shiftproof.studies.input_sizes.study",
+    "LabelOptions": "shiftproof.studies.labels.options",
+    "LabelReview": "shiftproof.curation.options",
+    "LabelStudy": "shiftproof.studies.labels.study",
     "ModelSettings": "shiftproof.options",
     "NaturalAdversarialOptions": "shiftproof.studies.natural_adversarial.options",
     "NaturalAdversarialStudy": "shiftproof.studies.natural_adversarial.study",
@@ -74,6 +77,8 @@ _HOMES = {
     "Scoring": "shiftproof.datasets.label_spaces",
     "ScoringSettings": "shiftproof.options",
     "ServerOptions": "shiftproof.curation.options",
+    "SliceOptions": "shiftproof.studies.slices.options",
+    "SliceStudy": "shiftproof.studies.slices.study",
     "Store": "shiftproof.runs.store",
     "StudyChoice": "shiftproof.studies.choice",
     "TemporalOptions": "shiftproof.studies.temporal.options",
@@ -91,6 +96,7 @@ _HOMES = {
     "corrupt_dataset": "shiftproof.writing.jobs",
     "entries": "shiftproof.catalog",
     "estimate_accuracy": "shiftproof.bench",
+    "find_label_errors": "shiftproof.bench",
     "forget_model": "shiftproof.runs.stored_models",
     "gate": "shiftproof.bench",
     "guard": "shiftproof.bench",
@@ -116,6 +122,7 @@ _HOMES = {
     "run_demo": "shiftproof.demo",
     "save_report": "shiftproof.reports.build",
     "serve_review": "shiftproof.review.jobs",
+    "slices": "shiftproof.bench",
     "store_predictions": "shiftproof.bench",
     "stored_models": "shiftproof.runs.stored_models",
     "threshold": "shiftproof.bench",
@@ -136,6 +143,7 @@ if TYPE_CHECKING:
     from shiftproof import options as options
     from shiftproof.bench import compare as compare
     from shiftproof.bench import estimate_accuracy as estimate_accuracy
+    from shiftproof.bench import find_label_errors as find_label_errors
     from shiftproof.bench import gate as gate
     from shiftproof.bench import guard as guard
     from shiftproof.bench import measure_stored as measure_stored
@@ -145,6 +153,7 @@ if TYPE_CHECKING:
     from shiftproof.bench import recipes as recipes
     from shiftproof.bench import report as report
     from shiftproof.bench import run as run
+    from shiftproof.bench import slices as slices
     from shiftproof.bench import store_predictions as store_predictions
     from shiftproof.bench import threshold as threshold
     from shiftproof.bench import train as train
@@ -164,6 +173,7 @@ if TYPE_CHECKING:
     from shiftproof.curation.options import FrameOptions as FrameOptions
     from shiftproof.curation.options import GoldSettings as GoldSettings
     from shiftproof.curation.options import HumanTestOptions as HumanTestOptions
+    from shiftproof.curation.options import LabelReview as LabelReview
     from shiftproof.curation.options import NovelClassOptions as NovelClassOptions
     from shiftproof.curation.options import NovelOptions as NovelOptions
     from shiftproof.curation.options import PairOptions as PairOptions
@@ -223,6 +233,8 @@ if TYPE_CHECKING:
     from shiftproof.studies.guard.options import WatchOptions as WatchOptions
     from shiftproof.studies.input_sizes.options import InputSizeOptions as InputSizeOptions
     from shiftproof.studies.input_sizes.study import InputSizeStudy as InputSizeStudy
+    from shiftproof.studies.labels.options import LabelOptions as LabelOptions
+    from shiftproof.studies.labels.study import LabelStudy as LabelStudy
     from shiftproof.studies.measure import measure as measure
     from shiftproof.studies.natural_adversarial.options import NaturalAdversarialOptions as NaturalAdversarialOptions
     from shiftproof.studies.natural_adversarial.study import NaturalAdversarialStudy as NaturalAdversarialStudy
@@ -236,6 +248,8 @@ if TYPE_CHECKING:
     from shiftproof.studies.probe.study import ProbeStudy as ProbeStudy
     from shiftproof.studies.saliency.options import SaliencyOptions as SaliencyOptions
     from shiftproof.studies.saliency.study import SaliencyStudy as SaliencyStudy
+    from shiftproof.studies.slices.options import SliceOptions as SliceOptions
+    from shiftproof.studies.slices.study import SliceStudy as SliceStudy
     from shiftproof.studies.temporal.options import TemporalOptions as TemporalOptions
     from shiftproof.studies.temporal.study import TemporalStudy as TemporalStudy
     from shiftproof.studies.threshold.options import ThresholdOptions as ThresholdOptions

@@ -215,6 +215,8 @@ STUDIES = Registry(
         "saliency": "shiftproof.studies.saliency:KIND",
         "natural-adversarial": "shiftproof.studies.natural_adversarial:KIND",
         "unlabelled-accuracy": "shiftproof.studies.estimate:KIND",
+        "label-errors": "shiftproof.studies.labels:KIND",
+        "error-slices": "shiftproof.studies.slices:KIND",
         "ood": "shiftproof.studies.ood:KIND",
     },
     entry="shiftproof.studies.kind:StudyKind",

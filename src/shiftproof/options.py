@@ -690,6 +690,19 @@ class ProjectPlace(Options):
     project: str | None = option(None, "Also make a review project in this folder.", is_path=True, common=True)
 
 
+class ManifestPlace(Options):
+    """A manifest besides the result."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    manifest: str | None = option(
+        None,
+        "Also write a manifest (.jsonl) of the images with each slice as a fact, for rules of the gate.",
+        is_path=True,
+        common=True,
+    )
+
+
 class DatabasePlace(Options):
     """Where votes are kept."""
 

@@ -39,6 +39,8 @@ from shiftproof.types import (
 )
 
 if TYPE_CHECKING:
+    from shiftproof.bench.label_errors import LabelErrors
+    from shiftproof.curation.options import LabelReview
     from shiftproof.options import ForecastOptions, ImageChoice, WorkerSettings
     from shiftproof.runs.forecast import Planned
     from shiftproof.runs.predict import Progress, Tally
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from shiftproof.studies.guard.guard import Guard
     from shiftproof.studies.guard.options import GuardOptions, WatchOptions
     from shiftproof.studies.guard.watching import Watch
+    from shiftproof.studies.labels.options import LabelOptions
     from shiftproof.studies.probe.options import ProbeOptions
+    from shiftproof.studies.slices.options import SliceOptions
     from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.studies.threshold.options import ThresholdOptions
     from shiftproof.training.options import GridOptions, TrainOptions
@@ -511,6 +515,66 @@ def estimate_accuracy(
         check_classes(loaded, images, bench.scoring)
         bench.fill(loaded, work, prediction, progress)
         return bench.report(work, report)
+
+
+def find_label_errors(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    *,
+    options: LabelOptions | None = None,
+    review: LabelReview | None = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> LabelErrors:
+    """Images whose label is likely wrong, the likeliest first, by probabilities that did not learn from their labels.
+
+    `review` makes a review project of them, or takes in the verdicts of one: corrected labels, and the accuracy by them.
+    """
+    from shiftproof.bench.label_errors import label_errors
+    from shiftproof.curation.options import LabelReview
+    from shiftproof.studies.labels.options import LabelOptions
+
+    prediction = prediction or PredictionSettings()
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
+        asked, reviewing = options or LabelOptions(), review or LabelReview()
+        return label_errors(bench, loaded, images, asked, reviewing, report, prediction, progress)
+
+
+def slices(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    *,
+    options: SliceOptions | None = None,
+    manifest: str | Path | None = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """Groups of images that go wrong together, found on one half of the images and confirmed on the other.
+
+    A `manifest` has them as facts of the images, for rules of the gate.
+    """
+    from shiftproof.bench.sliced import find_slices
+    from shiftproof.studies.slices.options import SliceOptions
+
+    prediction = prediction or PredictionSettings()
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
+        return find_slices(bench, loaded, images, options or SliceOptions(), manifest, report, prediction, progress)
 
 
 def train(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from shiftproof.options import LABELLED, POSITIVE, Bounds, DatabasePlace, Options, option, required
+from shiftproof.errors import BadInput
+from shiftproof.options import LABELLED, POSITIVE, Bounds, DatabasePlace, Options, ProjectPlace, option, required
 
 SHARE = Bounds(0, 1)
 ID_CLASSES = "In-distribution (ID) classes: ilsvrc2012, or a file of wnids or names; none to exclude no class."
@@ -38,6 +39,28 @@ class ReviewerSettings(InstructionSettings):
         bounds=Bounds(1),
         common=True,
     )
+
+
+class LabelReview(ReviewerSettings, ProjectPlace, DatabasePlace):
+    """The review of labels that are likely wrong: its project, or the verdicts of one."""
+
+    reviewed: str | None = option(
+        None, "Take in the verdicts of this review of labels: the accuracy before and after.", metavar="PROJECT", common=True
+    )
+    corrected: str | None = option(
+        None, "Write a manifest (.jsonl) with the labels of --reviewed.", is_path=True, common=True
+    )
+
+    def check(self) -> None:
+        """BadInput where options do not go together."""
+        if self.corrected is not None and self.reviewed is None:
+            raise BadInput("--corrected writes the labels that reviewers agreed on; name their project with --reviewed")
+        if self.project is not None and self.reviewed is not None:
+            raise BadInput("--project asks reviewers and --reviewed takes in what they said: choose one of them")
+        if self.project is None:
+            self.refuse(
+                ("instructions", "reviewers_per_item"), "no review project is made", "name its folder with --project"
+            )
 
 
 class GoldSettings(ReviewerSettings):

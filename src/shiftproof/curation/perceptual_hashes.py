@@ -13,11 +13,11 @@ from PIL import Image as Pillow
 
 from shiftproof.datasets.image_list import ImageList, decoded
 from shiftproof.errors import BadInput
-from shiftproof.runs.digests import DigestCache, stamp_of
 from shiftproof.runs.predict import Progress
+from shiftproof.runs.remembered import Job, remembered
 from shiftproof.runs.store import Store
-from shiftproof.runs.workers import Arrays, Workers
-from shiftproof.types import Image, ImageSource
+from shiftproof.runs.workers import Arrays
+from shiftproof.types import Image
 
 Hashes: TypeAlias = NDArray[np.uint64]
 """One per image, (images,); PLAIN for a uniform one."""
@@ -109,7 +109,6 @@ def _band_values(hashes: Hashes, band: int) -> Indices:
     return ((hashes >> np.uint64(band * BAND_BITS)) & np.uint64(2**BAND_BITS - 1)).astype(np.intp)
 
 
-IMAGES_A_JOB = 32
 HEX_DIGITS = 16
 FILE = "perceptual_hashes.sqlite"
 """In the store; a cache, recomputed where it is missing."""
@@ -123,37 +122,14 @@ class HashedDataset(NamedTuple):
     unreadable: Mapping[str, str]
 
 
-class Job(NamedTuple):
-    """A batch of images to hash."""
-
-    ids: list[str]
-    sources: list[ImageSource]
-
-
 def hash_dataset(
     images: ImageList, store: str | Path, *, workers: int | None = None, progress: Progress | None = None
 ) -> HashedDataset:
     """The perceptual hash of every image; those in the store's cache are not decoded."""
-    cache = DigestCache(Store(store).cache / FILE, HEX_DIGITS)
-    known, sources = cache.known(), {sample.id: images.source(sample) for sample in images.samples}
-    stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
-    found = {image_id: known[stamp] for image_id, stamp in stamps.items() if stamp is not None and stamp in known}
-    unreadable: dict[str, str] = {}
-    if progress is not None:
-        progress.begin(f"hashes of {images.name}", len(sources), len(found))
-    missing = {image_id: source for image_id, source in sources.items() if image_id not in found}
-    with Workers(workers) as pool:
-        for job, _, said in pool.blocks(hash_images, _jobs(missing)):
-            unreadable |= {image_id: text for image_id, (text, is_hash) in zip(job.ids, said, strict=True) if not is_hash}
-            fresh = {image_id: text for image_id, (text, is_hash) in zip(job.ids, said, strict=True) if is_hash}
-            cache.remember((stamps[image_id], text) for image_id, text in fresh.items())
-            found |= fresh
-            if progress is not None:
-                progress.advance(len(job.ids))
-    if progress is not None:
-        progress.end()
-    ids = tuple(image_id for image_id in sources if image_id in found)
-    return HashedDataset(ids, np.array([int(found[image_id], 16) for image_id in ids], np.uint64), unreadable)
+    texts, unreadable = remembered(
+        images, Store(store), FILE, HEX_DIGITS, hash_images, what="hashes", workers=workers, progress=progress
+    )
+    return HashedDataset(tuple(texts), np.array([int(text, 16) for text in texts.values()], np.uint64), unreadable)
 
 
 def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
@@ -164,10 +140,3 @@ def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
 
 def _hex_hash(image: Image) -> str:
     return f"{perceptual_hash(image):0{HEX_DIGITS}x}"
-
-
-def _jobs(sources: Mapping[str, ImageSource]) -> Iterator[Job]:
-    ids = list(sources)
-    for start in range(0, len(ids), IMAGES_A_JOB):
-        some = ids[start : start + IMAGES_A_JOB]
-        yield Job(some, [sources[image_id] for image_id in some])

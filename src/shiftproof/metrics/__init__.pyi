@@ -65,6 +65,12 @@ from shiftproof.metrics.intervals import clopper_pearson as clopper_pearson
 from shiftproof.metrics.intervals import cluster_share_interval as cluster_share_interval
 from shiftproof.metrics.intervals import simultaneous_differences as simultaneous_differences
 from shiftproof.metrics.intervals import wilson as wilson
+from shiftproof.metrics.label_errors import class_thresholds as class_thresholds
+from shiftproof.metrics.label_errors import confident_classes as confident_classes
+from shiftproof.metrics.label_errors import confident_joint as confident_joint
+from shiftproof.metrics.label_errors import label_error_rate as label_error_rate
+from shiftproof.metrics.label_errors import rank_label_errors as rank_label_errors
+from shiftproof.metrics.label_errors import self_confidence as self_confidence
 from shiftproof.metrics.likelihood import fit_temperature as fit_temperature
 from shiftproof.metrics.likelihood import negative_log_likelihood as negative_log_likelihood
 from shiftproof.metrics.likelihood import split_half as split_half
@@ -112,6 +118,8 @@ from shiftproof.metrics.selective import e_aurc as e_aurc
 from shiftproof.metrics.selective import e_aurc_interval as e_aurc_interval
 from shiftproof.metrics.selective import response_rate_accuracy as response_rate_accuracy
 from shiftproof.metrics.selective import risk_coverage as risk_coverage
+from shiftproof.metrics.slices import fisher_p as fisher_p
+from shiftproof.metrics.slices import slice_gap as slice_gap
 from shiftproof.metrics.table import MetricInfo as MetricInfo
 from shiftproof.metrics.table import metric_info as metric_info
 from shiftproof.metrics.temporal import AnchorAnswers as AnchorAnswers

@@ -17,7 +17,7 @@ from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.video.frame_sets import frame_itself
 from shiftproof.datasets.video.released import CLASSES, LABELS, SETS
 from shiftproof.errors import BadInput, listed
-from shiftproof.types import Classes, Fact, Sample, Truths
+from shiftproof.types import Classes, Dataset, Fact, Sample, Truths
 from shiftproof.writing.atomic_folder import File, json_file, plain_file
 from shiftproof.writing.image_files import original_places, picture_files, read_original
 
@@ -72,7 +72,7 @@ def folder_files(images: ImageList) -> Iterator[File]:
 def manifest_files(images: ImageList) -> Iterator[File]:
     """A manifest with labels and facts, beside the folder of images."""
     places = [f"images/{place}" for place in original_places(images)]
-    yield plain_file("manifest.jsonl", _manifest(images, places))
+    yield plain_file("manifest.jsonl", manifest_text(images, places))
     yield from picture_files(images, places)
 
 
@@ -107,7 +107,7 @@ def imagenet_o_files(images: ImageList) -> Iterator[File]:
         for sample in images.samples
     ]
     yield _class_names(classes)
-    yield plain_file("manifest.jsonl", _manifest(dataclasses.replace(images, samples=novel, classes=None), places))
+    yield plain_file("manifest.jsonl", manifest_text(dataclasses.replace(images, samples=novel, classes=None), places))
     yield from picture_files(images, places)
 
 
@@ -149,7 +149,7 @@ def _class_names(classes: Classes) -> File:
     return plain_file("README.txt", "".join(lines))
 
 
-def _manifest(images: ImageList, places: Sequence[str]) -> str:
+def manifest_text(images: Dataset, places: Sequence[str]) -> str:
     """A JSON line per image; the column is `labels` where any image has several, else `label`."""
     column = "labels" if any(len(sample.labels) > 1 for sample in images.samples) else "label"
     # one credit applies to every image; of several, only the data card's sources tell which belongs to which
@@ -167,7 +167,7 @@ def _manifest(images: ImageList, places: Sequence[str]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _labels(images: ImageList, sample: Sample, column: str) -> dict[str, Any]:
+def _labels(images: Dataset, sample: Sample, column: str) -> dict[str, Any]:
     if images.classes is None:
         return {}
     keys = [images.classes.keys[label] for label in sample.labels]

@@ -1,0 +1,84 @@
+"""Slices at the bench: groups of images that go wrong together, in a report and as facts of a manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shiftproof.bench.steps import Bench
+from shiftproof.datasets.subsets import View
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.image_facts import with_image_facts
+from shiftproof.studies.base import model_ref
+from shiftproof.studies.measure import loader_of
+from shiftproof.studies.slices.options import SliceOptions
+from shiftproof.studies.slices.study import NO, YES, Found, SliceStudy
+from shiftproof.types import Classifier, Dataset, Results, Run
+from shiftproof.writing.listed import check_listing, save_listing
+
+if TYPE_CHECKING:
+    from shiftproof.runs.predict import Progress
+
+
+def find_slices(
+    bench: Bench,
+    model: Classifier,
+    images: Dataset,
+    options: SliceOptions,
+    manifest: str | Path | None,
+    report: str | Path | None,
+    prediction: PredictionSettings,
+    progress: Progress | None,
+) -> Results:
+    """Predicts what is not stored, finds and confirms slices, and writes them where that is asked for."""
+    from shiftproof.runs.predict import check_classes
+
+    if manifest is not None:
+        check_listing(images, manifest)  # a slip costs a second and not an hour
+    check_classes(model, images, bench.scoring)
+    looked_at = images
+    if not options.facts_alone:
+        looked_at = with_image_facts(images, bench.store, workers=prediction.workers, progress=progress)
+    work = options.assemble(SliceStudy, [model], looked_at, bench.context)
+    bench.fill(model, work, prediction, progress)
+    results = bench.report(work, report)
+    if manifest is not None:
+        (study,) = work.studies
+        assert isinstance(study, SliceStudy)  # noqa: S101 - assembled as one
+        load = loader_of(
+            study,
+            store=bench.store,
+            datasets=work.datasets,
+            scoring=bench.scoring,
+            cluster=bench.scoring_options.cluster,
+        )
+        found = study.found(Run(model_ref(model), looked_at.ref), load)
+        if isinstance(found, Found):
+            location = save_listing(_with_slices(images, found), manifest)
+            bench.tell(f"manifest: {location}, with {len(found.slices)} slices as facts")
+    return results
+
+
+def _with_slices(images: Dataset, found: Found) -> View:
+    """The images with a fact for each slice: yes or no, none of an image that was not looked at."""
+    inside = {
+        one.words: {found.predictions.ids[row] for row in np.flatnonzero(one.members).tolist()} for one in found.slices
+    }
+    seen = set(found.predictions.ids)
+    samples = [
+        dataclasses.replace(
+            sample,
+            facts={
+                **sample.facts,
+                **{
+                    words: (YES if sample.id in some else NO) if sample.id in seen else None
+                    for words, some in inside.items()
+                },
+            },
+        )
+        for sample in images.samples
+    ]
+    return View(images, images.classes, samples)

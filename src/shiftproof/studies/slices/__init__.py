@@ -1,0 +1,12 @@
+"""Slices: images that go wrong together."""
+
+from shiftproof.studies.kind import StudyKind
+
+KIND = StudyKind(
+    title="Slices",
+    question="Which groups of images go wrong together, by facts, classes, pixels and features?",
+    study="shiftproof.studies.slices.study:SliceStudy",
+    options="shiftproof.studies.slices.options:SliceOptions",
+    section="shiftproof.studies.slices.section:SECTION",
+    by_default=False,
+)
