@@ -23,6 +23,7 @@ LEVELS = (
         "places",
         "remote",
         "cores",
+        "tables",
     },
     {"metrics", "corruptions", "ood"},
     {"judging"},

@@ -92,6 +92,7 @@ _HOMES = {
     "entries": "shiftproof.catalog",
     "estimate_accuracy": "shiftproof.bench",
     "forget_model": "shiftproof.runs.stored_models",
+    "format_results": "shiftproof.reports.headline",
     "gate": "shiftproof.bench",
     "guard": "shiftproof.bench",
     "load_detector": "shiftproof.models",
@@ -190,6 +191,7 @@ if TYPE_CHECKING:
     from shiftproof.options import ScoringSettings as ScoringSettings
     from shiftproof.reference.citations import cite as cite
     from shiftproof.reports.build import save_report as save_report
+    from shiftproof.reports.headline import format_results as format_results
     from shiftproof.reports.inline import charts as charts
     from shiftproof.review.jobs import serve_review as serve_review
     from shiftproof.review.jobs import verdicts as verdicts

@@ -112,14 +112,16 @@ def merge(asked: Asked) -> None:
     )
 
 
-@command(click.Argument(["kind"], type=click.Choice(list(catalog.KINDS))), name="list")
+@command(
+    click.Argument(["kind"], type=click.Choice(list(catalog.KINDS))), options=lambda: (sp.options.TextTables,), name="list"
+)
 def list_(asked: Asked) -> None:
     """List everything of one kind, each with a description.
 
     Example: shiftproof list models
     """
     rows = [{"name": name, "what it is": about} for name, about in sp.entries(asked.argument("kind")).items()]
-    emit(rows, as_json=asked.json, shown=[Table(rows)])
+    emit(rows, as_json=asked.json, shown=[Table(rows)], files=asked[sp.options.TextTables])
 
 
 @command(click.Argument(["what"], nargs=-1))
@@ -145,7 +147,7 @@ def _behind(found: Citation) -> list[str]:
     return textwrap.wrap(told, 110, subsequent_indent="% ") if found.behind else []
 
 
-@command(options=lambda: (sp.options.StorePlace,), group=True)
+@command(options=lambda: (sp.options.StorePlace, sp.options.TextTables), group=True)
 def models(asked: Asked) -> None:
     """List stored models with fingerprint, preprocessing, runs and rows; also rename and forget them.
 
@@ -170,7 +172,8 @@ def models(asked: Asked) -> None:
         }
         for one in found
     ]
-    emit(found, as_json=asked.json, shown=[Table(rows, right=("runs", "rows", "companions"))])
+    table = Table(rows, right=("runs", "rows", "companions"))
+    emit(found, as_json=asked.json, shown=[table], files=asked[sp.options.TextTables])
 
 
 @command("old", "new", options=lambda: (sp.options.StorePlace,))
