@@ -87,14 +87,14 @@ def _markdown(table: Table) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*_[]|~$#"}, "<": "&lt;", "&": "&amp;"})
+MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*_[|~$"}, "<": "&lt;", "&": "&amp;"})
 
 
 def markdown_escaped(text: str) -> str:
     r"""A text in one line, with Markdown and HTML escaped.
 
     >>> print(markdown_escaped("<b>|[a](b)"))
-    &lt;b>\|\[a\](b)
+    &lt;b>\|\[a](b)
     """
     return printable(_in_a_line(text)).translate(MARKDOWN)
 
