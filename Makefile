@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # or every process compiles every module again, and tests start hundreds of them
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs pictures test coverage test-libraries test-storage test-engines test-lowest fuzz audit setup setup-test check benchmarks clean
+.PHONY: demo docs pictures test coverage test-libraries test-storage test-engines test-trackers test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -50,6 +50,12 @@ test-storage: setup-test
 test-engines: setup-test
 	$(PIP) -e '.[dev,ray,slurm]'
 	RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 RAY_USAGE_STATS_ENABLED=0 $(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)
+
+# MLflow, Weights & Biases and the Hub's library read what `shiftproof publish` writes, on disk alone
+test-trackers: setup-test
+	$(PIP) -e '.[dev,mlflow,wandb]'
+	$(PIP) huggingface_hub
+	WANDB_MODE=offline $(BIN)/python -m pytest tests/publishing $(PYTEST_ARGS)
 
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
 LOWEST := .venv-lowest

@@ -29,7 +29,7 @@ LEVELS = (
     {"judging"},
     {"datasets"},
     {"models", "runs"},
-    {"reports", "writing"},
+    {"reports", "writing", "publishing"},
     {"studies", "curation", "training"},
     {"review"},
     {"bench"},

@@ -66,6 +66,7 @@ _HOMES = {
     "PredictionSettings": "shiftproof.options",
     "ProbeOptions": "shiftproof.studies.probe.options",
     "ProbeStudy": "shiftproof.studies.probe.study",
+    "PublishOptions": "shiftproof.publishing",
     "PublishedCorruptionStudy": "shiftproof.studies.corruption.published",
     "Results": "shiftproof.types",
     "ReviewerSettings": "shiftproof.curation.options",
@@ -109,6 +110,7 @@ _HOMES = {
     "probe": "shiftproof.bench",
     "profile": "shiftproof.judging",
     "proposals": "shiftproof.models.classifiers.proposals",
+    "publish": "shiftproof.publishing",
     "random_network": "shiftproof.models",
     "recipes": "shiftproof.bench",
     "rename_model": "shiftproof.runs.stored_models",
@@ -189,6 +191,8 @@ if TYPE_CHECKING:
     from shiftproof.options import PictureSettings as PictureSettings
     from shiftproof.options import PredictionSettings as PredictionSettings
     from shiftproof.options import ScoringSettings as ScoringSettings
+    from shiftproof.publishing import PublishOptions as PublishOptions
+    from shiftproof.publishing import publish as publish
     from shiftproof.reference.citations import cite as cite
     from shiftproof.reports.build import save_report as save_report
     from shiftproof.reports.headline import format_results as format_results

@@ -274,6 +274,16 @@ ENGINES = Registry(
     },
 )
 
+PUBLISHERS = Registry(
+    "publisher",
+    {
+        "mlflow": "shiftproof.publishing.mlflow:publish_to_mlflow",
+        "wandb": "shiftproof.publishing.wandb:publish_to_wandb",
+        "huggingface": "shiftproof.publishing.huggingface:publish_to_huggingface",
+    },
+)
+"""Where ``shiftproof publish`` takes results."""
+
 SECTIONS = Registry(
     "section",
     {

@@ -11,7 +11,7 @@ import click
 import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.cli.emit import Table, emit
-from shiftproof.cli.options import Asked, command
+from shiftproof.cli.options import Asked, Output, command
 from shiftproof.errors import DamagedFile, listed
 
 if TYPE_CHECKING:
@@ -139,6 +139,23 @@ def cite(asked: Asked) -> None:
         as_json=asked.json,
         shown=[line for one in found for line in (*_behind(one), *one.bibtex.splitlines(), "")],
     )
+
+
+@command(
+    "results",
+    click.Argument(["destination"], type=click.Choice(list(catalog.PUBLISHERS))),
+    options=lambda: (sp.PublishOptions,),
+    output=Output("a folder for what is written to disk", "."),
+)
+def publish(asked: Asked) -> None:
+    """Send RESULTS, a file as --json prints it, to MLflow, Weights & Biases or a model repository of Hugging Face.
+
+    Example: shiftproof publish results.json mlflow --experiment robustness
+    """
+    options, folder = asked[sp.PublishOptions], asked.output
+    made = sp.publish(asked.argument("results"), asked.argument("destination"), options=options, folder=folder)
+    rows = [{"model": one.model, "numbers": one.numbers, "place": one.place} for one in made]
+    emit(rows, as_json=asked.json, shown=[Table(rows, right=("numbers",))])
 
 
 def _behind(found: Citation) -> list[str]:

@@ -17,10 +17,19 @@ def format_results(results: Results, form: TextFormat) -> str:
     return table_text(headline_tables(results), form)
 
 
+def headline_measurements(results: Results) -> list[Measurement]:
+    """The numbers of these tables."""
+    return [one for some in _headlines(results) for one in some]
+
+
+def _headlines(results: Results) -> tuple[list[Measurement], list[Measurement]]:
+    found = [one for one in results.measurements if _is_headline(one)]
+    return found, list(_of_detectors(results.measurements))
+
+
 def headline_tables(results: Results) -> list[Table]:
     """The headline numbers, then the AUROC of OOD detectors; empty without any."""
-    found = [one for one in results.measurements if _is_headline(one)]
-    detectors = list(_of_detectors(results.measurements))
+    found, detectors = _headlines(results)
     left_open = _sampling_errors(results.measurements)
     return [
         Table(
