@@ -17,6 +17,7 @@ MODELS = Registry(
         "timm": "shiftproof.models.classifiers.libraries:load_timm",
         "torchvision": "shiftproof.models.classifiers.libraries:load_torchvision",
         "hf": "shiftproof.models.classifiers.libraries:load_transformers",
+        "clip": "shiftproof.models.classifiers.zero_shot:load_clip",
         "tflite": "shiftproof.models.classifiers.tflite:load_tflite",
         "boxes": "shiftproof.models.classifiers.boxes_as_classes:load_boxes_as_classes",
         "proposals": "shiftproof.models.classifiers.proposals:load_proposals",

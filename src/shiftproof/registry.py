@@ -33,6 +33,7 @@ EXTRA_OF = {
     "numba": "corruptions",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "open_clip": "clip",
     "pandas": "pandas",
     "pyarrow": "parquet",
     "psycopg": "postgres",
