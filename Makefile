@@ -35,10 +35,10 @@ setup-test: .venv/.test
 	$(PIP) --no-deps imagecorruptions==1.1.2  # a second opinion in tests; what it asks for is long gone
 	@touch $@
 
-# timm, torchvision and transformers beside torch: large, so only where their models are to be tested
+# timm, torchvision, transformers and open_clip beside torch: large, so only where their models are to be tested
 test-libraries: setup-test
-	$(PIP) torchvision==0.28.0 timm transformers
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py tests/training $(PYTEST_ARGS)
+	$(PIP) torchvision==0.28.0 timm transformers open_clip_torch
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_zero_shot.py tests/models/test_model_contract.py tests/training $(PYTEST_ARGS)
 
 # data, store and report in a bucket of an S3 server on this machine: its libraries are 150 MB, which no other test needs
 test-storage: setup-test

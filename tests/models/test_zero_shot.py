@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models import load_model
 from shiftproof.models.classifiers.zero_shot import TEXT, TextMatrix, load_text_matrix, spelled
 from shiftproof.types import Classes
+from toys import save_encoder
 
 NAMES = ["a_tench", "great white shark", "n't [odd] {braces}"]
 
@@ -27,21 +28,7 @@ def unit(rows: Any) -> Any:
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> Path:
-    """Mean colours through a stored matrix: an image encoder whose embeddings anybody can work out."""
-    weights = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    nodes = [
-        helper.make_node("GlobalAveragePool", ["image"], ["pooled"]),
-        helper.make_node("Flatten", ["pooled"], ["colours"]),
-        helper.make_node("MatMul", ["colours", "weights"], ["embeddings"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "encoder",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 16, 16])],
-        [helper.make_tensor_value_info("embeddings", TensorProto.FLOAT, ["batch", 4])],
-        [numpy_helper.from_array(weights, "weights")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "encoder.onnx")
+    save_encoder(tmp_path / "encoder.onnx")
     return tmp_path / "encoder.onnx"
 
 
@@ -119,7 +106,6 @@ def test_damaged_and_strange_text_embeddings_are_told(encoder: Path, tmp_path: P
 
 
 torch = pytest.importorskip("torch")
-ARCHITECTURE = "RN50"
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +161,7 @@ def test_our_logits_are_those_of_open_clip(open_clip: Any, network: Any, weights
 def test_our_inputs_are_those_of_open_clip(open_clip: Any, network: Any, weights: Path) -> None:
     from PIL import Image
 
-    transform = open_clip.image_transform_v2(
+    transform = open_clip.transform.image_transform_v2(
         open_clip.transform.PreprocessCfg(**open_clip.get_model_preprocess_cfg(network)), is_train=False
     )
     model = load_model(SMALL.format(weights=weights), classes=NAMES)
@@ -186,8 +172,20 @@ def test_our_inputs_are_those_of_open_clip(open_clip: Any, network: Any, weights
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_without_classes_they_are_those_of_imagenet_in_its_order(open_clip: Any, weights: Path) -> None:
-    model = load_model(f"{SMALL.format(weights=weights)}&templates=one")
+def test_without_classes_they_are_those_of_imagenet_in_its_order(
+    open_clip: Any, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from shiftproof.models.classifiers import zero_shot_torch
+
+    def embedded(_network: Any, _tokenizer: Any, prompts: Any, templates: Any) -> Any:
+        assert list(prompts) == list(open_clip.IMAGENET_CLASSNAMES)
+        assert templates[:2] == ("a bad photo of a {}.", "a photo of many {}.")
+        assert len(templates) == 80
+        return unit(np.random.default_rng(0).normal(size=(1000, 256))).astype(np.float32)
+
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
+    monkeypatch.setattr(zero_shot_torch, "embedded", embedded)  # 80,000 prompts take long
+    model = load_model(SMALL.format(weights=weights))
     assert model.classes is not None
     assert model.classes.wnids is not None
     assert len(model.classes) == 1000
@@ -199,6 +197,25 @@ def test_without_classes_they_are_those_of_imagenet_in_its_order(open_clip: Any,
     ]
     assert len(alike) > 500
     assert np.ptp(np.diff(alike)) < 15
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_prompts_are_embedded_once(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from shiftproof.models.classifiers import zero_shot_torch
+
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "cache"))
+    asked = []
+    embed = zero_shot_torch.embedded
+    monkeypatch.setattr(zero_shot_torch, "embedded", lambda *given: (asked.append(given[2]), embed(*given))[1])
+    first, again = (load_model(SMALL.format(weights=weights), classes=NAMES) for _ in range(2))
+    other = load_model(SMALL.format(weights=weights), classes=NAMES[:2])
+    assert [len(prompts) for prompts in asked] == [3, 2]
+    assert first.ref == again.ref != other.ref
+    (kept, _) = sorted((tmp_path / "cache").rglob("*.safetensors"))
+    kept.write_bytes(b"damaged")
+    assert load_model(SMALL.format(weights=weights), classes=NAMES).ref == first.ref
+    assert load_model(SMALL.format(weights=weights), classes=NAMES[:2]).ref == other.ref
+    assert len(asked) == 3
 
 
 @pytest.mark.filterwarnings("ignore")

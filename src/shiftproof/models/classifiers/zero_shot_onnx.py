@@ -27,11 +27,12 @@ def load_encoder(file: Path, text: Path, options: ModelOptions) -> LoadedClassif
     options.refuse("weights", "precision", "channels_last", "version", what="an image encoder in an ONNX file")
     matrix, encoder = load_text_matrix(text), read_onnx(file)
     with damage_told(encoder, file):
-        digest = hashlib.sha256(weights_digest(encoder, file).encode() + text.read_bytes()).hexdigest()
-        data = with_text(encoder, matrix.head, options.output)
+        head = matrix.head  # safetensors writes the same matrix as other bytes at times
+        digest = hashlib.sha256(weights_digest(encoder, file).encode() + head.weights.tobytes() + head.bias.tobytes())
+        data = with_text(encoder, head, options.output)
         own = None if matrix.preprocess is None else parse_preprocessing(matrix.preprocess)
         options = dataclasses.replace(options, output=None, gives=options.gives or matrix.gives)
-        return classifier_of(loaded(data), file, lambda: data, digest, options, own=own, classes=matrix.classes)
+        return classifier_of(loaded(data), file, lambda: data, digest.hexdigest(), options, own=own, classes=matrix.classes)
 
 
 def with_text(encoder: onnx.ModelProto, head: Head, output: str | None = None) -> bytes:

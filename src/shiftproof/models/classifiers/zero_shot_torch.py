@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from shiftproof.datasets.classes import classes_from, usual_classes
-from shiftproof.errors import BadInput, UnknownName
-from shiftproof.files import read_text, write_whole
+from shiftproof.errors import BadInput, StoreError, UnknownName
+from shiftproof.files import cache_folder, read_text, write_whole
 from shiftproof.models import load_model
 from shiftproof.models.classifiers.libraries import same_random_weights, weights_from_afar, whole_library
-from shiftproof.models.classifiers.torch import FILE_ENDINGS, fill, torch_classifier
+from shiftproof.models.classifiers.torch import FILE_ENDINGS, digest_of_module, fill, torch_classifier
 from shiftproof.models.classifiers.torch_network import INPUT, TorchNetwork, traced
-from shiftproof.models.classifiers.zero_shot import ENCODER, TEXT, TextMatrix
+from shiftproof.models.classifiers.zero_shot import ENCODER, TEXT, TextMatrix, load_text_matrix
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
@@ -84,7 +87,7 @@ def load_open_clip(name: str, said: Mapping[str, str], options: ModelOptions) ->
         tokenizer = open_clip.get_tokenizer(name)
     bias = getattr(network, "logit_bias", None)
     matrix = TextMatrix(
-        embedded(network, tokenizer, prompts, templates),
+        _kept(network, tokenizer, prompts, templates),
         float(network.logit_scale.exp()),
         0.0 if bias is None else float(bias),
         classes,
@@ -104,7 +107,20 @@ def load_open_clip(name: str, said: Mapping[str, str], options: ModelOptions) ->
     )
 
 
-def embedded(network: Any, tokenizer: Any, prompts: Sequence[str], templates: Sequence[str]) -> Any:
+def _kept(network: Any, tokenizer: Any, prompts: Sequence[str], templates: Sequence[str]) -> NDArray[np.float32]:
+    """The same from the cache, where these weights have embedded these prompts before: ImageNet has 80,000."""
+    key = hashlib.sha256(json.dumps([digest_of_module(network), list(prompts), list(templates)]).encode()).hexdigest()
+    path = cache_folder() / "zero-shot" / f"{key}.safetensors"
+    if path.is_file():
+        with suppress(BadInput):  # a damaged one is written anew
+            return load_text_matrix(path).embeddings
+    found = embedded(network, tokenizer, prompts, templates)
+    with suppress(StoreError):  # without room for it, it is made again the next time
+        TextMatrix(found, 1.0).save(path)
+    return found
+
+
+def embedded(network: Any, tokenizer: Any, prompts: Sequence[str], templates: Sequence[str]) -> NDArray[np.float32]:
     """The text embedding of each class, (classes, features): the normalised mean over templates of normalised embeddings."""
     rows = []
     with torch.no_grad():
