@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # or every process compiles every module again, and tests start hundreds of them
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs pictures test coverage test-libraries test-storage test-engines test-lowest fuzz audit setup setup-test check benchmarks clean
+.PHONY: demo docs pictures test coverage test-libraries test-storage test-engines test-trackers test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -35,10 +35,10 @@ setup-test: .venv/.test
 	$(PIP) --no-deps imagecorruptions==1.1.2  # a second opinion in tests; what it asks for is long gone
 	@touch $@
 
-# timm, torchvision and transformers beside torch: large, so only where their models are to be tested
+# timm, torchvision, transformers and open_clip beside torch: large, so only where their models are to be tested
 test-libraries: setup-test
-	$(PIP) torchvision==0.28.0 timm transformers
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py tests/training $(PYTEST_ARGS)
+	$(PIP) torchvision==0.28.0 timm transformers open_clip_torch
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_zero_shot.py tests/models/test_model_contract.py tests/training $(PYTEST_ARGS)
 
 # data, store and report in a bucket of an S3 server on this machine: its libraries are 150 MB, which no other test needs
 test-storage: setup-test
@@ -50,6 +50,12 @@ test-storage: setup-test
 test-engines: setup-test
 	$(PIP) -e '.[dev,ray,slurm]'
 	RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 RAY_USAGE_STATS_ENABLED=0 $(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)
+
+# MLflow, Weights & Biases and the Hub's library read what `shiftproof publish` writes, on disk alone
+test-trackers: setup-test
+	$(PIP) -e '.[dev,mlflow,wandb]'
+	$(PIP) huggingface_hub
+	WANDB_MODE=offline $(BIN)/python -m pytest tests/publishing $(PYTEST_ARGS)
 
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
 LOWEST := .venv-lowest

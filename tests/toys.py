@@ -38,6 +38,24 @@ def save_colour_network(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
 
 
+def save_encoder(path: Path) -> None:
+    """Mean colours through a stored matrix: an image encoder whose embeddings anybody can work out."""
+    weights = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["image"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["colours"]),
+        helper.make_node("MatMul", ["colours", "weights"], ["embeddings"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "encoder",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 16, 16])],
+        [helper.make_tensor_value_info("embeddings", TensorProto.FLOAT, ["batch", 4])],
+        [numpy_helper.from_array(weights, "weights")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
 def small_transformer(folder: Path) -> Path:
     """A vision transformer with random weights, as transformers saves one."""
     import torch

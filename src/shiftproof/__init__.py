@@ -69,6 +69,7 @@ _HOMES = {
     "PredictionSettings": "shiftproof.options",
     "ProbeOptions": "shiftproof.studies.probe.options",
     "ProbeStudy": "shiftproof.studies.probe.study",
+    "PublishOptions": "shiftproof.publishing",
     "PublishedCorruptionStudy": "shiftproof.studies.corruption.published",
     "Results": "shiftproof.types",
     "ReviewerSettings": "shiftproof.curation.options",
@@ -98,6 +99,7 @@ _HOMES = {
     "estimate_accuracy": "shiftproof.bench",
     "find_label_errors": "shiftproof.bench",
     "forget_model": "shiftproof.runs.stored_models",
+    "format_results": "shiftproof.reports.headline",
     "gate": "shiftproof.bench",
     "guard": "shiftproof.bench",
     "load_detector": "shiftproof.models",
@@ -114,6 +116,7 @@ _HOMES = {
     "probe": "shiftproof.bench",
     "profile": "shiftproof.judging",
     "proposals": "shiftproof.models.classifiers.proposals",
+    "publish": "shiftproof.publishing",
     "random_network": "shiftproof.models",
     "recipes": "shiftproof.bench",
     "rename_model": "shiftproof.runs.stored_models",
@@ -121,6 +124,7 @@ _HOMES = {
     "run": "shiftproof.bench",
     "run_demo": "shiftproof.demo",
     "save_report": "shiftproof.reports.build",
+    "save_zero_shot": "shiftproof.models.classifiers.zero_shot_torch",
     "serve_review": "shiftproof.review.jobs",
     "slices": "shiftproof.bench",
     "store_predictions": "shiftproof.bench",
@@ -191,6 +195,7 @@ if TYPE_CHECKING:
     from shiftproof.models import wrap_model as wrap_model
     from shiftproof.models.classifiers.boxes_as_classes import boxes_as_classes as boxes_as_classes
     from shiftproof.models.classifiers.proposals import proposals as proposals
+    from shiftproof.models.classifiers.zero_shot_torch import save_zero_shot as save_zero_shot
     from shiftproof.options import CorruptionChoice as CorruptionChoice
     from shiftproof.options import DatasetSettings as DatasetSettings
     from shiftproof.options import ModelSettings as ModelSettings
@@ -198,8 +203,11 @@ if TYPE_CHECKING:
     from shiftproof.options import PictureSettings as PictureSettings
     from shiftproof.options import PredictionSettings as PredictionSettings
     from shiftproof.options import ScoringSettings as ScoringSettings
+    from shiftproof.publishing import PublishOptions as PublishOptions
+    from shiftproof.publishing import publish as publish
     from shiftproof.reference.citations import cite as cite
     from shiftproof.reports.build import save_report as save_report
+    from shiftproof.reports.headline import format_results as format_results
     from shiftproof.reports.inline import charts as charts
     from shiftproof.review.jobs import serve_review as serve_review
     from shiftproof.review.jobs import verdicts as verdicts

@@ -17,6 +17,7 @@ MODELS = Registry(
         "timm": "shiftproof.models.classifiers.libraries:load_timm",
         "torchvision": "shiftproof.models.classifiers.libraries:load_torchvision",
         "hf": "shiftproof.models.classifiers.libraries:load_transformers",
+        "clip": "shiftproof.models.classifiers.zero_shot:load_clip",
         "tflite": "shiftproof.models.classifiers.tflite:load_tflite",
         "boxes": "shiftproof.models.classifiers.boxes_as_classes:load_boxes_as_classes",
         "proposals": "shiftproof.models.classifiers.proposals:load_proposals",
@@ -275,6 +276,16 @@ ENGINES = Registry(
         "slurm": "shiftproof.runs.engines.slurm:open_slurm",
     },
 )
+
+PUBLISHERS = Registry(
+    "publisher",
+    {
+        "mlflow": "shiftproof.publishing.mlflow:publish_to_mlflow",
+        "wandb": "shiftproof.publishing.wandb:publish_to_wandb",
+        "huggingface": "shiftproof.publishing.huggingface:publish_to_huggingface",
+    },
+)
+"""Where ``shiftproof publish`` takes results."""
 
 SECTIONS = Registry(
     "section",

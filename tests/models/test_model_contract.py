@@ -13,10 +13,11 @@ import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
 from shiftproof.models import load_model, random_network
+from shiftproof.models.classifiers.zero_shot import TEXT, TextMatrix
 from shiftproof.models.kind import kind_of
 from shiftproof.types import Classes, Classifier, Preprocessing
 from small_tflite import tflite_bytes
-from toys import small_transformer
+from toys import save_encoder, small_transformer
 
 NOT_REDRAWN = ("boxes", "proposals", "tflite", "adapted")
 """Kinds whose networks' weights are not drawn anew."""
@@ -54,6 +55,11 @@ def _example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
             return load_model("torchvision:resnet18", weights="random")
         case "hf":
             return load_model(f"hf:{small_transformer(folder)}")
+        case "clip":
+            save_encoder(folder / "encoder.onnx")
+            rows = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0].astype(np.float32)
+            TextMatrix(rows, 20.0, classes=Classes(tuple("abcd")), preprocess="clip,size=16").save(folder / TEXT)
+            return load_model(f"clip:{folder / 'encoder.onnx'}")
         case "tflite":
             pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
             (folder / "small.tflite").write_bytes(tflite_bytes(labels={"labels.txt": "a\nb\nc\nd\ne"}))

@@ -35,6 +35,7 @@ from shiftproof.types import (
     ObjectDetector,
     Predictions,
     Results,
+    Run,
     Study,
 )
 
@@ -145,15 +146,19 @@ def measure_stored(
     *,
     studies: Studies = None,
     store: str | Path | Store = "runs",
+    predictions: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
     model_options: ModelSettings | None = None,
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
     tell: Tell | None = None,
 ) -> Results:
-    """Measures stored predictions; never runs the model, which may also be the name of a stored one."""
+    """Measures stored predictions; never runs the model, which may also be the name of a stored one.
+
+    `predictions` is a CSV or Parquet file for the prediction of each image in every run.
+    """
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured(model, dataset, studies, unreviewed=unreviewed)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed, predictions=predictions)
 
 
 def report(
@@ -163,6 +168,7 @@ def report(
     *,
     studies: Studies = None,
     store: str | Path | Store = "runs",
+    predictions: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
     model_options: ModelSettings | None = None,
     dataset_options: DatasetSettings | None = None,
@@ -171,7 +177,7 @@ def report(
 ) -> Results:
     """The same, with a report as an HTML file."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path, predictions=predictions)
 
 
 def compare(
@@ -181,6 +187,7 @@ def compare(
     studies: Studies = None,
     store: str | Path | Store = "runs",
     report: str | Path | None = None,
+    predictions: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
@@ -196,7 +203,7 @@ def compare(
         work = bench.assemble(compared, images, studies, unreviewed=unreviewed, stored=True)
         bench.tell_editions(work)  # before what was never run under this one is missed
         again = [bench.again(one.name, one, dataset, images, studies) for one in compared]
-        return bench.report(work, report, again=again)
+        return bench.report(work, report, again=again, predictions=predictions)
 
 
 class PredictKeywords(TypedDict, total=False):
@@ -274,6 +281,7 @@ def store_predictions(
     studies: Sequence[Study] | None = None,
     store: str | Path | Store = "runs",
     shard: tuple[int, int] = (1, 1),
+    predictions: str | Path | None = None,
     model_options: ModelSettings | None = None,
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
@@ -284,7 +292,8 @@ def store_predictions(
 ) -> Tally:
     """Predicts the images that are not stored, or this machine's part `shard` of them.
 
-    With `studies`, every run of this model that they name, on all their datasets.
+    With `studies`, every run of this model that they name, on all their datasets. `predictions` is a CSV or Parquet file for
+    the prediction of each image, those stored before among them.
     """
     from shiftproof.runs.predict import Tally, fill, fill_studies
 
@@ -296,7 +305,8 @@ def store_predictions(
         loaded = bench.adapted(loaded, datasets[0])
         bench.tell_preprocessing(loaded, datasets, prediction)
         if studies is not None:
-            return fill_studies(
+            runs = [run for study in studies for run in study.runs() if run.model == loaded.ref]
+            done = fill_studies(
                 loaded,
                 studies,
                 datasets,
@@ -306,21 +316,24 @@ def store_predictions(
                 engine=bench.engine,
                 progress=progress,
             )
-        done = Tally(0, 0, ())
-        for images in datasets:
-            if not any(sample.labels for sample in images.samples) and not prediction.quiet:
-                bench.tell(
-                    f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured"
+        else:
+            runs = [Run(loaded.ref, images.ref) for images in datasets]
+            done = Tally(0, 0, ())
+            for images in datasets:
+                if not any(sample.labels for sample in images.samples) and not prediction.quiet:
+                    unmeasured = "until some have, only what needs none can be measured"
+                    bench.tell(f"note: no image of {images.ref.name} has a label: {unmeasured}")
+                done += fill(
+                    loaded,
+                    images,
+                    store=bench.store,
+                    settings=prediction,
+                    shard=shard,
+                    engine=bench.engine,
+                    progress=progress,
                 )
-            done += fill(
-                loaded,
-                images,
-                store=bench.store,
-                settings=prediction,
-                shard=shard,
-                engine=bench.engine,
-                progress=progress,
-            )
+        if predictions is not None:
+            bench.save_predictions(predictions, runs, datasets)
         return done
 
 

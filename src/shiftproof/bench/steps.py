@@ -391,13 +391,15 @@ class Bench:
         *,
         unreviewed: str | Path | Dataset | None = None,
         report: str | Path | None = None,
+        predictions: str | Path | None = None,
     ) -> Results:
-        """What the studies find in the store, with a report as a file where one is asked for."""
+        """What the studies find in the store, with a report and predictions as files where asked for."""
         images = self.dataset(dataset)
         models = [loaded := self.stored_or_loaded(model, images)]
         work = self.assemble(models, images, studies, unreviewed=unreviewed, stored=True)
         self.measurable(work, models, told=False)  # the results tell it
-        return self.report(work, report, again=[self.again(model, loaded, dataset, images, studies)])
+        again = [self.again(model, loaded, dataset, images, studies)]
+        return self.report(work, report, again=again, predictions=predictions)
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""
@@ -412,9 +414,25 @@ class Bench:
             raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
         return dataclasses.replace(results, findings=(*results.findings, *work.cautions))
 
-    def report(self, work: Assembled, path: str | Path | None, *, again: Iterable[Again] = ()) -> Results:
-        """The same, with a report as a file where one is asked for; `again` is for `Results.again`."""
-        return self.saved(dataclasses.replace(self.measure(work), again=tuple(again)), work, path)
+    def report(
+        self,
+        work: Assembled,
+        path: str | Path | None,
+        *,
+        again: Iterable[Again] = (),
+        predictions: str | Path | None = None,
+    ) -> Results:
+        """The same, with a report and predictions as files where asked for; `again` is for `Results.again`."""
+        results = self.measure(work)
+        if predictions is not None:
+            self.save_predictions(predictions, [run for study in work.studies for run in study.runs()], work.datasets)
+        return self.saved(dataclasses.replace(results, again=tuple(again)), work, path)
+
+    def save_predictions(self, path: str | Path, runs: Sequence[Run], datasets: Iterable[Dataset]) -> None:
+        """The stored predictions of runs, as a table for other programs."""
+        from shiftproof.runs.prediction_tables import save_predictions
+
+        save_predictions(path, runs, datasets, store=self.store, scoring=self.scoring)
 
     def forecasts(
         self, planned: Planned, model: Model, images: Dataset, studies: Sequence[Study], asked: ForecastOptions

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from shiftproof.files import CONTROL, printable
+from shiftproof.files import CONTROL, encodable, printable, write_whole
+from shiftproof.places import as_path
+from shiftproof.tables import Table as Table
+from shiftproof.tables import table_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from shiftproof.curation.funnel import Step
+    from shiftproof.options import TextTables
 
 LINE_SECONDS = 10
 INTERRUPTED = 130
@@ -31,17 +35,8 @@ def say(text: str) -> None:
 def say_json(value: object) -> None:
     import json
 
-    from shiftproof.types import encodable
-
     text = value if isinstance(value, str) else encodable(json.dumps(value, ensure_ascii=False, indent=1))
     print(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # noqa: T201
-
-
-class Table(NamedTuple):
-    """Rows under their keys; the columns to the right hold numbers."""
-
-    rows: Sequence[Mapping[str, Any]]
-    right: Sequence[str] = ()
 
 
 def steps_table(steps: Iterable[Step], what: str) -> Table:
@@ -100,11 +95,16 @@ def emit(
     shown: Iterable[str | Table] = (),
     remarks: Iterable[str] = (),
     path: str | Path | None = None,
+    files: TextTables | None = None,
 ) -> None:
     """What a command found: its value as JSON, or for people lines and tables, and remarks beside them.
 
-    The path of what was written comes last; beside JSON it is a remark.
+    Tables are also written as `files` where that was asked for. The path of what was written comes last; beside JSON it is
+    a remark.
     """
+    if files is not None:
+        shown = list(shown)
+        write_tables([one for one in shown if isinstance(one, Table)], files)
     if as_json:
         say_json(value)
     else:
@@ -117,6 +117,15 @@ def emit(
             remark(text)
     if path is not None:
         (remark if as_json else say)(str(path))
+
+
+def write_tables(tables: Iterable[Table], files: TextTables) -> None:
+    """Tables as LaTeX and Markdown, where that was asked for."""
+    tables = list(tables)
+    if files.latex:
+        write_whole(as_path(files.latex), encodable(table_text(tables, "latex")).encode())
+    if files.markdown:
+        write_whole(as_path(files.markdown), encodable(table_text(tables, "markdown")).encode())
 
 
 class interruptible:  # noqa: N801 reads as a statement

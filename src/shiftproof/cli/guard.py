@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     "dataset",
     options=lambda: (
         *(sp.GuardOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
-        sp.options.StorePlace,
+        *(sp.options.StorePlace, sp.options.TextTables),
     ),
     output=Output("a folder with the guard", "guard"),
 )
@@ -51,7 +51,8 @@ def guard(asked: Asked) -> None:
     ]
     record = made.record
     remarks = [f"evaluated: {record.points[0].expected.judged}", *(f"note: {note}" for note in record.notes)]
-    emit(record.to_json(), as_json=asked.json, shown=shown, remarks=remarks, path=asked.output)
+    files = asked[sp.options.TextTables]
+    emit(record.to_json(), as_json=asked.json, shown=shown, remarks=remarks, path=asked.output, files=files)
 
 
 @command(

@@ -26,7 +26,7 @@ from shiftproof.cli.guard import guard, watch
 from shiftproof.cli.options import ALL, Asked, Command, Commands, Output, command
 from shiftproof.cli.review import review, verdicts
 from shiftproof.cli.run import compare, estimate, measure, plan, predict, probe, report, run, threshold
-from shiftproof.cli.store import check, cite, list_, merge, models
+from shiftproof.cli.store import check, cite, list_, merge, models, publish
 from shiftproof.cli.suspects import labels, slices
 from shiftproof.cli.train import recipes, train
 from shiftproof.cli.write import corrupt, perturb
@@ -167,6 +167,6 @@ def help_(context: click.Context, topic: str | None) -> None:
 
 for one in (
     *(run, plan, predict, measure, report, compare, gate, guard, watch, estimate, labels, slices, probe, threshold),
-    *(check, cite, corrupt, curate, demo, help_, list_, merge, models, perturb, recipes, review, train, verdicts),
+    *(check, cite, corrupt, curate, demo, help_, list_, merge, models, perturb, publish, recipes, review, train, verdicts),
 ):
     cli.add_command(one)

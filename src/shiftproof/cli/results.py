@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from shiftproof.cli.emit import Table, emit, remark, say, say_table
+from shiftproof.cli.emit import emit, remark, say, say_table, write_tables
 from shiftproof.files import write_whole
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import (
     axis_key,
     counted,
     figure,
-    has_too_few,
     labels_missing,
     limit_told,
     mark_told,
@@ -26,10 +25,10 @@ from shiftproof.metrics.wording import (
 )
 from shiftproof.options import Tables
 from shiftproof.places import as_path
+from shiftproof.reports.headline import THESE_PHOTOS, headline_tables, interval_told
 from shiftproof.studies.evidence import verdicts
-from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
-
-SUMMARY_ABOUT = {"model", "dataset", "condition", "severity", "versus", "fact", "group", "scored"}
+from shiftproof.tables import Table
+from shiftproof.types import Axis, Profile, Results, Weakness
 
 
 def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: bool, path: str | Path | None) -> None:
@@ -38,6 +37,7 @@ def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: boo
         write_whole(as_path(files.csv), results.to_csv().encode())
     if files.parquet:
         write_whole(as_path(files.parquet), results.to_parquet())
+    write_tables(headline_tables(results), files)
     if not as_json:
         say_results(results, verbose=verbose)
     emit(results.to_json(indent=1) if as_json else None, as_json=as_json, path=path)
@@ -110,7 +110,7 @@ def _line(title: str, axis: Axis, *, several: bool) -> dict[str, str]:
     return {
         title: _axis_title(axis, several=several),
         "value": figure(axis.found.value, metric_info(axis.found.metric).unit),
-        "95 % CI": _interval(axis.found),
+        "95 % CI": interval_told(axis.found),
         "mark": mark_told(axis),
         "weak is": limit_told(axis),
     }
@@ -146,15 +146,12 @@ def _brief_remarks(results: Results) -> list[str]:
 
 def _say_headlines(results: Results) -> None:
     """The headline numbers."""
-    found = [one for one in results.measurements if _is_headline(one)]
-    detectors = list(_of_detectors(results.measurements))
-    left_open = _sampling_errors(results.measurements)
-    for some in filter(None, (found, detectors)):
-        rows = [{**_row(one, some), **_left_open(one, some, left_open)} for one in some]
-        say_table(Table(rows, right=("value", "95 % CI", "images", "cases", THESE_PHOTOS)))
-    if found or detectors:
+    tables = headline_tables(results)
+    for table in tables:
+        say_table(table)
+    if tables:
         say(unit_of_evidence(results))
-    if left_open:
+    if any(THESE_PHOTOS in table.rows[0] for table in tables):
         say(f"{THESE_PHOTOS.capitalize()}: sampling error on exactly these photos, from cells that were not run.")
 
 
@@ -172,71 +169,3 @@ def _say_numbers(results: Results) -> None:
         remark(f"left out: {reason}")
     for warning in results.warnings:
         remark(f"warning: {warning}")
-
-
-def _is_headline(measurement: Measurement) -> bool:
-    rule = metric_info(measurement.metric).headline
-    return rule == "always" or (rule is None and set(measurement.about) <= SUMMARY_ABOUT)
-
-
-def _of_detectors(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
-    """AUROC of each OOD detector at either goal: on the unchanged ID images, against all OOD datasets pooled."""
-    found = [one for one in measurements if one.metric == "auroc" and one.about.get("id") == one.about["dataset"]]
-    # the last OOD dataset is all of them pooled, where there are several
-    last = {(one.about["dataset"], one.about["goal"]): one.about["ood"] for one in found}
-    yield from (one for one in found if last[one.about["dataset"], one.about["goal"]] == one.about["ood"])
-
-
-def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, str]:
-    info = metric_info(measurement.metric)
-    keys = list(dict.fromkeys(key for one in beside for key in one.about))
-    always = ("model", "dataset", "recipe")
-    several = [key for key in keys if key in always or len({one.about.get(key) for one in beside}) > 1]
-    return {
-        **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
-        "metric": info.title,
-        "value": figure(measurement.value, info.unit),
-        "95 % CI": _interval(measurement),
-        "images": f"{measurement.images:,}",
-        **({"cases": _cases(measurement)} if any(_cases(one) != f"{one.images:,}" for one in beside) else {}),
-    }
-
-
-def _interval(measurement: Measurement) -> str:
-    if measurement.ends is None:
-        return "too few" if has_too_few(measurement) else ""
-    return " to ".join(_bare(figure(bound, metric_info(measurement.metric).unit)) for bound in measurement.ends)
-
-
-def _cases(measurement: Measurement) -> str:
-    return f"{measurement.images if measurement.clusters is None else measurement.clusters:,}"
-
-
-THESE_PHOTOS = "exactly these photos"
-"""The column of sampling errors."""
-
-_Whose = frozenset[tuple[str, str | int]]
-
-
-def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, _Whose], float]:
-    """By the number that each is of, where only some cells were run."""
-    return {
-        (str(one.about["number"]), frozenset(item for item in one.about.items() if item[0] != "number")): one.value
-        for one in measurements
-        if one.metric == "sampling_error" and one.value > 0
-    }
-
-
-def _left_open(
-    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, _Whose], float]
-) -> dict[str, str]:
-    found = {(one.metric, frozenset(one.about.items())) for one in beside}
-    if not found & errors.keys():
-        return {}
-    error = errors.get((measurement.metric, frozenset(measurement.about.items())))
-    return {THESE_PHOTOS: "" if error is None else f"± {_bare(figure(error, 'share'))}"}
-
-
-def _bare(text: str) -> str:
-    """A figure without its unit, which is printed already."""
-    return text.removesuffix("points").removesuffix("%").strip()

@@ -40,7 +40,7 @@ def review(asked: Asked) -> None:
 
 @command(
     "project",
-    options=lambda: (sp.options.DatabasePlace, sp.options.ComparedModels, sp.options.StorePlace),
+    options=lambda: (sp.options.DatabasePlace, sp.options.ComparedModels, sp.options.StorePlace, sp.options.TextTables),
     output=Output("a report of the review, with galleries of kept and rejected items"),
 )
 def verdicts(asked: Asked) -> None:
@@ -58,8 +58,9 @@ def verdicts(asked: Asked) -> None:
         report=asked.output,
         tell=remark,
     )
-    shown = () if asked.json else _shown(found)
-    emit(found.as_json(), as_json=asked.json, shown=shown, path=asked.output)
+    files = asked[sp.options.TextTables]
+    shown = () if asked.json and not files.given else _shown(found)
+    emit(found.as_json(), as_json=asked.json, shown=shown, path=asked.output, files=files)
 
 
 def _shown(found: Reviewed) -> Iterator[str | Table]:

@@ -56,7 +56,7 @@ def run(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.ModelSettings, sp.DatasetSettings, sp.PredictionSettings, sp.options.ShardSettings),
-        *(sp.options.EngineSettings, sp.options.StorePlace),
+        *(sp.options.EngineSettings, sp.options.StorePlace, sp.options.PredictionTable),
     ),
 )
 def predict(asked: Asked) -> None:
@@ -65,12 +65,14 @@ def predict(asked: Asked) -> None:
     Example: shiftproof predict lite:0 photos/ --keep features
     """
     prediction, store = asked[sp.PredictionSettings], asked[sp.options.StorePlace].store
+    table = asked[sp.options.PredictionTable].predictions
     with interruptible(Bar(quiet=prediction.quiet)) as progress:
         tally = sp.store_predictions(
             asked.argument("model"),
             asked.argument("dataset"),
             store=store,
             shard=asked[sp.options.ShardSettings].part,
+            predictions=table,
             model_options=asked[sp.ModelSettings],
             dataset_options=asked[sp.DatasetSettings],
             prediction=prediction,
@@ -87,6 +89,7 @@ def predict(asked: Asked) -> None:
             *(f"skipped: {image['id']}: {image['reason']}" for image in skipped),
             f"{tally.predicted:,} images predicted{before}, {len(skipped):,} skipped; store: {store}",
         ],
+        path=table,
     )
 
 
@@ -95,7 +98,7 @@ def predict(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace),
-        sp.options.ForecastOptions,
+        *(sp.options.ForecastOptions, sp.options.TextTables),
     ),
     studies=True,
 )
@@ -104,11 +107,11 @@ def plan(asked: Asked) -> None:
 
     Example: shiftproof plan lite:0 photos/ --probe --nodes 1,10,100 --price 0.9
     """
-    forecast = asked[sp.options.ForecastOptions]
+    forecast, files = asked[sp.options.ForecastOptions], asked[sp.options.TextTables]
     rows = sp.plan(asked.argument("model"), asked.argument("dataset"), forecast=forecast, **_settings(asked))
     shown = [Table(rows, right=("images", "stored", "to do"))]
     if not forecast.wanted:
-        emit(rows, as_json=asked.json, shown=shown)
+        emit(rows, as_json=asked.json, shown=shown, files=files)
         return
     told = [
         {
@@ -124,7 +127,7 @@ def plan(asked: Asked) -> None:
     ]
     numbers = ("passes", "nodes", "hours", "GB stored", "price")
     as_data = {"runs": rows, "forecasts": [one._asdict() for one in rows.forecasts]}
-    emit(as_data, as_json=asked.json, shown=[*shown, Table(told, right=numbers)])
+    emit(as_data, as_json=asked.json, shown=[*shown, Table(told, right=numbers)], files=files)
 
 
 @command(
@@ -132,7 +135,7 @@ def plan(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.options.StorePlace, sp.options.PredictionTable, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
 )
@@ -141,7 +144,8 @@ def measure(asked: Asked) -> None:
 
     MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
     """
-    results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), **_settings(asked))
+    table = asked[sp.options.PredictionTable].predictions
+    results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), predictions=table, **_settings(asked))
     emit_results(asked, results)
 
 
@@ -150,7 +154,7 @@ def measure(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.options.StorePlace, sp.options.PredictionTable, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=REPORT,
@@ -160,7 +164,8 @@ def report(asked: Asked) -> None:
 
     Example: shiftproof report lite:0 photos/ -o report.html
     """
-    results = sp.report(asked.argument("model"), asked.argument("dataset"), asked.output, **_settings(asked))
+    model, dataset, table = asked.argument("model"), asked.argument("dataset"), asked[sp.options.PredictionTable].predictions
+    results = sp.report(model, dataset, asked.output, predictions=table, **_settings(asked))
     emit_results(asked, results, asked.output)
 
 
@@ -182,8 +187,8 @@ def _settings(asked: Asked) -> dict[str, Any]:
     click.Argument(["models"], nargs=-1),
     "dataset",
     options=lambda: (
-        *(sp.options.StudyNames, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace, sp.options.Tables),
-        sp.options.Verbosity,
+        *(sp.options.StudyNames, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace, sp.options.PredictionTable),
+        *(sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=Output("a report, an HTML file"),
@@ -203,6 +208,7 @@ def compare(asked: Asked) -> None:
         unreviewed=names.unreviewed,
         store=asked[sp.options.StorePlace].store,
         report=asked.output,
+        predictions=asked[sp.options.PredictionTable].predictions,
         dataset_options=asked[sp.DatasetSettings],
         scoring=asked[sp.ScoringSettings],
         tell=remark,
@@ -244,7 +250,7 @@ def probe(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.ThresholdOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
-        sp.options.StorePlace,
+        *(sp.options.StorePlace, sp.options.TextTables),
     ),
     output=Output("a JSON file with the threshold, and what to expect of it"),
 )
@@ -272,7 +278,8 @@ def threshold(asked: Asked) -> None:
         from shiftproof.places import as_path
 
         write_whole(as_path(asked.output), chosen.to_json().encode())
-    emit(chosen.to_json(), as_json=asked.json, **_threshold_told(chosen), path=asked.output)
+    files = asked[sp.options.TextTables]
+    emit(chosen.to_json(), as_json=asked.json, **_threshold_told(chosen), path=asked.output, files=files)
 
 
 @command(

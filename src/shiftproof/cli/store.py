@@ -11,7 +11,7 @@ import click
 import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.cli.emit import Table, emit
-from shiftproof.cli.options import Asked, command
+from shiftproof.cli.options import Asked, Output, command
 from shiftproof.errors import DamagedFile, listed
 
 if TYPE_CHECKING:
@@ -112,14 +112,16 @@ def merge(asked: Asked) -> None:
     )
 
 
-@command(click.Argument(["kind"], type=click.Choice(list(catalog.KINDS))), name="list")
+@command(
+    click.Argument(["kind"], type=click.Choice(list(catalog.KINDS))), options=lambda: (sp.options.TextTables,), name="list"
+)
 def list_(asked: Asked) -> None:
     """List everything of one kind, each with a description.
 
     Example: shiftproof list models
     """
     rows = [{"name": name, "what it is": about} for name, about in sp.entries(asked.argument("kind")).items()]
-    emit(rows, as_json=asked.json, shown=[Table(rows)])
+    emit(rows, as_json=asked.json, shown=[Table(rows)], files=asked[sp.options.TextTables])
 
 
 @command(click.Argument(["what"], nargs=-1))
@@ -139,13 +141,30 @@ def cite(asked: Asked) -> None:
     )
 
 
+@command(
+    "results",
+    click.Argument(["destination"], type=click.Choice(list(catalog.PUBLISHERS))),
+    options=lambda: (sp.PublishOptions,),
+    output=Output("a folder for what is written to disk", "."),
+)
+def publish(asked: Asked) -> None:
+    """Send RESULTS, a file as --json prints it, to MLflow, Weights & Biases or a model repository of Hugging Face.
+
+    Example: shiftproof publish results.json mlflow --experiment robustness
+    """
+    options, folder = asked[sp.PublishOptions], asked.output
+    made = sp.publish(asked.argument("results"), asked.argument("destination"), options=options, folder=folder)
+    rows = [{"model": one.model, "numbers": one.numbers, "place": one.place} for one in made]
+    emit(rows, as_json=asked.json, shown=[Table(rows, right=("numbers",))])
+
+
 def _behind(found: Citation) -> list[str]:
     """A comment of BibTeX, in lines that fit a screen."""
     told = f"% {', '.join(found.behind)}"
     return textwrap.wrap(told, 110, subsequent_indent="% ") if found.behind else []
 
 
-@command(options=lambda: (sp.options.StorePlace,), group=True)
+@command(options=lambda: (sp.options.StorePlace, sp.options.TextTables), group=True)
 def models(asked: Asked) -> None:
     """List stored models with fingerprint, preprocessing, runs and rows; also rename and forget them.
 
@@ -170,7 +189,8 @@ def models(asked: Asked) -> None:
         }
         for one in found
     ]
-    emit(found, as_json=asked.json, shown=[Table(rows, right=("runs", "rows", "companions"))])
+    table = Table(rows, right=("runs", "rows", "companions"))
+    emit(found, as_json=asked.json, shown=[table], files=asked[sp.options.TextTables])
 
 
 @command("old", "new", options=lambda: (sp.options.StorePlace,))

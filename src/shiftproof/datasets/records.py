@@ -19,7 +19,10 @@ CARD, CARD_TEXT = "data-card.json", "data-card.md"
 CHECKSUMS = "SHA256SUMS"
 """The digest of every other file of an exported dataset, as `sha256sum --check` reads it."""
 
-OWN_FILES = frozenset({RECORD, CARD, CARD_TEXT, CHECKSUMS})
+CROISSANT = "croissant.json"
+"""The metadata of an exported dataset in the Croissant format."""
+
+OWN_FILES = frozenset({RECORD, CARD, CARD_TEXT, CHECKSUMS, CROISSANT})
 """Files beside images that are no reason for a note."""
 
 Record: TypeAlias = Mapping[str, Any]

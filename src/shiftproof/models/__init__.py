@@ -10,6 +10,7 @@ from typing import Any
 from shiftproof.catalog import MODELS, OBJECT_DETECTORS
 from shiftproof.datasets.classes import ClassList
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models.classifiers.zero_shot import OPTIONS as OF_ZERO_SHOT
 from shiftproof.models.companions import perturbed_by_odin, random_network, with_rotations
 from shiftproof.models.file_kinds import FILE_KINDS, recognised, refuse_unopened
 from shiftproof.models.kind import kind_of, model_kind
@@ -279,7 +280,8 @@ def spelled_options(text: str) -> tuple[str, dict[str, Any]]:
     if not spec or re.match(r"\w+=", query) is None:
         return text, {}
     said: dict[str, Any] = {}
-    for part in query.split("&"):
+    own = [part for part in query.split("&") if spec.startswith("clip:") and part.partition("=")[0] in OF_ZERO_SHOT]
+    for part in (part for part in query.split("&") if part not in own):
         option, _, value = part.partition("=")
         if option not in OPTIONS:
             raise UnknownName("option of a model", option, OPTIONS)
@@ -287,4 +289,4 @@ def spelled_options(text: str) -> tuple[str, dict[str, Any]]:
             said[option] = OPTIONS[option](value)
         except ValueError:
             raise BadInput(f"{option} of {spec} should be a whole number, got {value!r}") from None
-    return spec, said
+    return f"{spec}?{'&'.join(own)}" if own else spec, said

@@ -18,13 +18,11 @@ from shiftproof.review.revision import changes, load_revision
 from shiftproof.review.summary import Summary, Verification
 from shiftproof.review.verdicts import Verdict, answers_given, failure_modes, rejection_reasons
 from shiftproof.studies.measure import versions
+from shiftproof.tables import markdown_escaped
 from shiftproof.types import fingerprint_of
 
 FORMAT = 1
 NOT_STATED = "not stated"
-
-MARKS = "\\`*[|"
-"""Markdown's special characters."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def card_text(card: Mapping[str, Any]) -> str:
 
 
 def _lines(card: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {_escaped(card['title'])}", "")
+    yield from (f"# {markdown_escaped(card['title'])}", "")
     yield f"Revision {card['revision']}: {amount_of(card)}, {card['holds']}."
     yield from ("", "## Construction", "")
     if card["making"]["command"]:
@@ -201,7 +199,12 @@ def _lines(card: Mapping[str, Any]) -> Iterator[str]:
 def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
     yield from ("## Review", "", f"Question to reviewers: {review['question']}", "", f"Rule: {review['rule']}.", "")
     if review["instructions"]:
-        yield from ("Instructions:", "", *(f"> {_escaped(line)}" for line in review["instructions"].splitlines()), "")
+        yield from (
+            "Instructions:",
+            "",
+            *(f"> {markdown_escaped(line)}" for line in review["instructions"].splitlines()),
+            "",
+        )
     agreement, known = review["agreement"], review["known_answers"]
     right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "no gold items"
     rows = [
@@ -248,19 +251,9 @@ def _number(value: float | None, form: str, unknown: str = "not known") -> str:
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
     """A Markdown table; nothing without rows."""
-    rows = [[_escaped(str(cell)) for cell in row] for row in rows]
+    rows = [[markdown_escaped(str(cell)) for cell in row] for row in rows]
     if rows:
         yield f"| {' | '.join(columns)} |"
         yield f"|{' --- |' * len(columns)}"
         yield from (f"| {' | '.join(row)} |" for row in rows)
         yield ""
-
-
-def _escaped(text: str) -> str:
-    r"""A text in one line, with Markdown and HTML escaped.
-
-    >>> print(_escaped("<b>|[a](b)"))
-    &lt;b>\|\[a](b)
-    """
-    escaped = "".join(f"\\{letter}" if letter in MARKS else letter for letter in " ".join(text.splitlines()))
-    return escaped.replace("<", "&lt;")

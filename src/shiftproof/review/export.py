@@ -1,12 +1,13 @@
-"""Export of a review: kept images, drawn boxes, frames or classes as a dataset, with a data card and checksums."""
+"""Export of a review: images, drawn boxes, frames or classes as a dataset, with a data card, Croissant and checksums."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,12 +25,13 @@ from shiftproof.datasets.records import CARD_TEXT
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.files import csv_bytes, write_whole
 from shiftproof.places import local_path
+from shiftproof.review.croissant import croissant_file
 from shiftproof.review.data_card import amount_of, card_text, class_contents, data_card, image_contents
 from shiftproof.review.summary import Summary
 from shiftproof.review.verdicts import Verdict, failure_modes_of, rejection_reason
 from shiftproof.types import Fact, ImageSource, Sample
 from shiftproof.writing.atomic_folder import File, plain_file, write_folder
-from shiftproof.writing.layouts import LAYOUTS
+from shiftproof.writing.layouts import LAYOUTS, manifest_columns
 from shiftproof.writing.writer import Progress, Written
 
 WITHOUT_IMAGES: Mapping[str, str] = {
@@ -301,7 +303,8 @@ def export(
         raise BadInput(f"layout {layout} cannot store votes; choose manifest or webdataset")
     images = _images(project, summary, part, pixels)
     card = data_card(project, summary, image_contents(images, layout, WHY[part]))
-    written = _write(local_path(folder, "a dataset"), card, LAYOUTS[layout].files(images), progress)
+    about = partial(croissant_file, card, manifest_columns(images, layout))
+    written = _write(local_path(folder, "a dataset"), card, LAYOUTS[layout].files(images), progress, about)
     return Exported(written, card, LAYOUTS[layout].opened_as.format(root=written.destination))
 
 
@@ -323,7 +326,13 @@ def _images(project: Project, summary: Summary, part: Part, pixels: Pixels) -> I
             return reviewed_frames(project, summary.verdicts, pixels=pixels)
 
 
-def _write(root: Path, card: Mapping[str, Any], files: Iterable[File], progress: Progress | None) -> Written:
+def _write(
+    root: Path,
+    card: Mapping[str, Any],
+    files: Iterable[File],
+    progress: Progress | None,
+    about: Callable[[Mapping[str, str]], File] | None = None,
+) -> Written:
     beside = [plain_file(CARD_TEXT, card_text(card)), *files]
     data = (json.dumps(card, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogateescape")
-    return write_folder(root, data, beside, total=len(beside), progress=progress)
+    return write_folder(root, data, beside, total=len(beside), about=about, progress=progress)

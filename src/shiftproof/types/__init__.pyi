@@ -1,3 +1,4 @@
+from shiftproof.files import encodable as encodable
 from shiftproof.types.boxes import Detections as Detections
 from shiftproof.types.boxes import Found as Found
 from shiftproof.types.boxes import FoundObjects as FoundObjects
@@ -92,5 +93,4 @@ from shiftproof.types.profile import Weakness as Weakness
 from shiftproof.types.results import DatasetCard as DatasetCard
 from shiftproof.types.results import ModelCard as ModelCard
 from shiftproof.types.results import Results as Results
-from shiftproof.types.results import encodable as encodable
 from shiftproof.types.results import plain as plain

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -12,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shiftproof.errors import BadInput
-from shiftproof.files import defused
-from shiftproof.registry import missing_extra
+from shiftproof.files import encodable
+from shiftproof.tables import as_dataframe, csv_text, parquet_bytes
 from shiftproof.types.findings import (
     BaselineRef,
     Caution,
@@ -180,32 +178,16 @@ class Results:
 
     def to_csv(self) -> str:
         """The measurements as a table; texts that a spreadsheet would take for a formula begin with an apostrophe."""
-        rows = [{name: defused(cell) for name, cell in row.items()} for row in self.rows()]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["metric", "value"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return encodable(text.getvalue())
+        rows = self.rows()
+        return csv_text(rows, list(rows[0]) if rows else ["metric", "value"])
 
     def to_pandas(self) -> Any:
         """The measurements as a pandas DataFrame, a row each."""
-        try:
-            import pandas
-        except ModuleNotFoundError as missing:
-            raise missing_extra("a pandas table", missing) from missing
-        return pandas.DataFrame(self.rows())
+        return as_dataframe(self.rows())
 
     def to_parquet(self) -> bytes:
         """The measurements as a Parquet file; a column of mixed kinds, as classes by name and by number, becomes text."""
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ModuleNotFoundError as missing:
-            raise missing_extra("Parquet", missing) from missing
-        rows, file = self.rows(), io.BytesIO()
-        columns = {column: _alike([row[column] for row in rows]) for column in (rows[0] if rows else ())}
-        parquet.write_table(pyarrow.table(columns), file)
-        return file.getvalue()
+        return parquet_bytes(self.rows())
 
 
 def _names_or_count(names: Sequence[str], one: str) -> str:
@@ -216,21 +198,6 @@ def _figures(found: Measurement) -> tuple[str, str]:
     """The value and its interval, in four figures."""
     interval = found.interval
     return f"{found.value:.4g}", f"{interval.low:.4g} to {interval.high:.4g}" if interval else ""
-
-
-def _alike(values: Sequence[Fact]) -> Sequence[Fact]:
-    kinds = {type(value) for value in values if value is not None}
-    mixed = len(kinds) > 1 and not kinds <= {int, float}
-    return [None if value is None else str(value) for value in values] if mixed else values
-
-
-def encodable(text: str) -> str:
-    r"""The text with \u escapes for what no encoding has: parts of file names that are not valid text.
-
-    >>> json.loads(encodable('"caf\\udce9"')) == "caf\udce9"
-    True
-    """
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def plain(finding: Finding | Note) -> dict[str, Any]:

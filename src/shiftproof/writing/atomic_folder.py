@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -32,11 +32,19 @@ def json_file(path: str, told: Any) -> File:
     return plain_file(path, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
 
 
-def write_folder(root: Path, card: bytes, files: Iterable[File], *, total: int, progress: Progress | None = None) -> Written:
+def write_folder(
+    root: Path,
+    card: bytes,
+    files: Iterable[File],
+    *,
+    total: int,
+    about: Callable[[Mapping[str, str]], File] | None = None,
+    progress: Progress | None = None,
+) -> Written:
     """Writes the files, their data card and checksums, and then renames the folder to its final name.
 
     The `card` determines all other files: an interrupted run with the same card resumes, and a folder with it is complete.
-    BadInput where the folder holds anything else.
+    `about` makes one more file from the SHA-256 of the others by path. BadInput where the folder holds anything else.
     """
     growing = root.parent / f".{root.name}.unfinished"
     if root.exists():
@@ -50,7 +58,13 @@ def write_folder(root: Path, card: bytes, files: Iterable[File], *, total: int, 
             _empty(growing)
             write_whole(growing / CARD, card)
         written = _write_missing(growing, files, total, progress)
-        write_whole(growing / CHECKSUMS, _checksums(growing).encode("utf-8", "surrogateescape"))
+        digests = _digests(growing)
+        if about is not None:
+            last = about(digests)
+            _save(growing, last)
+            digests[last.path] = _digest(growing / last.path)
+        lines = "".join(_checksum_line(digests[path], path) for path in sorted(digests))
+        write_whole(growing / CHECKSUMS, lines.encode("utf-8", "surrogateescape"))
         try:
             growing.rename(root)
         except OSError as error:
@@ -102,9 +116,10 @@ def _empty(folder: Path) -> None:
             entry.unlink()
 
 
-def _checksums(root: Path) -> str:
+def _digests(root: Path) -> dict[str, str]:
+    """The SHA-256 of every file by its path, in order; that of the checksums themselves is left out."""
     paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    return "".join(_checksum_line(_digest(root / path), path) for path in paths if path != CHECKSUMS)
+    return {path: _digest(root / path) for path in paths if path != CHECKSUMS}
 
 
 def _checksum_line(digest: str, path: str) -> str:

@@ -48,6 +48,8 @@ def _sets(images: ImageList, places: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 IMAGES_A_SHARD = 1000
+MANIFEST = "manifest.jsonl"
+FIRST_FOLDER = "^([^/]+)/"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Layout:
     files: Callable[[ImageList], Iterator[File]]
     opened_as: str = "{root}"
     with_facts: bool = False  # whether the facts of images are written too
+    class_in_path: str | None = None  # pattern whose group is the class of an image, by its path
 
 
 def folder_files(images: ImageList) -> Iterator[File]:
@@ -72,7 +75,7 @@ def folder_files(images: ImageList) -> Iterator[File]:
 def manifest_files(images: ImageList) -> Iterator[File]:
     """A manifest with labels and facts, beside the folder of images."""
     places = [f"images/{place}" for place in original_places(images)]
-    yield plain_file("manifest.jsonl", manifest_text(images, places))
+    yield plain_file(MANIFEST, manifest_text(images, places))
     yield from picture_files(images, places)
 
 
@@ -107,7 +110,7 @@ def imagenet_o_files(images: ImageList) -> Iterator[File]:
         for sample in images.samples
     ]
     yield _class_names(classes)
-    yield plain_file("manifest.jsonl", manifest_text(dataclasses.replace(images, samples=novel, classes=None), places))
+    yield plain_file(MANIFEST, manifest_text(dataclasses.replace(images, samples=novel, classes=None), places))
     yield from picture_files(images, places)
 
 
@@ -120,13 +123,13 @@ def imagenet_ood_files(images: ImageList) -> Iterator[File]:
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "folder": Layout(folder_files),
+    "folder": Layout(folder_files, class_in_path=FIRST_FOLDER),
     "manifest": Layout(manifest_files, with_facts=True),
     "webdataset": Layout(webdataset_files, with_facts=True),
     "coco": Layout(coco_files, "{root}/annotations.json", with_facts=True),
-    "imagenet-a": Layout(imagenet_a_files),
-    "imagenet-o": Layout(imagenet_o_files, with_facts=True),
-    "imagenet-ood": Layout(imagenet_ood_files, "imagenet-ood:{root}"),
+    "imagenet-a": Layout(imagenet_a_files, class_in_path=FIRST_FOLDER),
+    "imagenet-o": Layout(imagenet_o_files, with_facts=True, class_in_path=FIRST_FOLDER),
+    "imagenet-ood": Layout(imagenet_ood_files, "imagenet-ood:{root}", class_in_path=FIRST_FOLDER),
     "vid-robust": Layout(vid_robust_files),
 }
 
@@ -149,9 +152,22 @@ def _class_names(classes: Classes) -> File:
     return plain_file("README.txt", "".join(lines))
 
 
+def manifest_columns(images: ImageList, layout: str) -> list[str]:
+    """The columns of the manifest that every image has in this layout; none where it has no manifest."""
+    if layout == "imagenet-o":
+        return ["path", "id", "folder"]
+    if layout != "manifest":
+        return []
+    return ["path", "id", *([_label_column(images)] if images.classes else [])]
+
+
+def _label_column(images: Dataset) -> str:
+    return "labels" if any(len(sample.labels) > 1 for sample in images.samples) else "label"
+
+
 def manifest_text(images: Dataset, places: Sequence[str]) -> str:
     """A JSON line per image; the column is `labels` where any image has several, else `label`."""
-    column = "labels" if any(len(sample.labels) > 1 for sample in images.samples) else "label"
+    column = _label_column(images)
     # one credit applies to every image; of several, only the data card's sources tell which belongs to which
     credit = {"credit": images.credits[0]} if len(images.credits) == 1 else {}
     rows = (

@@ -28,7 +28,7 @@ def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
 
     if not timm.is_model(name):
         raise UnknownName("timm model", name, timm.list_models())
-    with _weights_from_afar(f"timm:{name}"), _same_random_weights():
+    with weights_from_afar(f"timm:{name}"), same_random_weights():
         module = timm.create_model(name, pretrained=options.weights is None)
     notes = _filled(module, options)
     own = timm_preprocessing(resolve_data_config({}, model=module))
@@ -49,7 +49,7 @@ def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
     if version and version not in known.__members__:
         raise UnknownName(f"weights of {network}", version, known.__members__)
     weights = known[version] if version else known.DEFAULT
-    with _weights_from_afar(f"torchvision:{name}"), _same_random_weights():
+    with weights_from_afar(f"torchvision:{name}"), same_random_weights():
         module = models.get_model(network, weights=weights if options.weights is None else None)
     notes = _filled(module, options)
     seen = Seen(f"ImageNet-1K ({weights.name})") if options.weights is None else None
@@ -64,7 +64,7 @@ def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
         from transformers import AutoModelForImageClassification
         from transformers.image_processing_utils import BaseImageProcessor
 
-    with _weights_from_afar(f"hf:{name}", advice="hf:FOLDER takes a saved one from this machine"):
+    with weights_from_afar(f"hf:{name}", advice="hf:FOLDER takes a saved one from this machine"):
         module = AutoModelForImageClassification.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
         settings, _ = BaseImageProcessor.get_image_processor_dict(name)
     own, classes = transformers_preprocessing(settings), transformers_classes(module.config.id2label)
@@ -168,7 +168,7 @@ def whole_library(library: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _same_random_weights() -> Iterator[None]:
+def same_random_weights() -> Iterator[None]:
     """Random weights, where asked for, are the same each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -176,7 +176,7 @@ def _same_random_weights() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _weights_from_afar(what: str, advice: str = "weights=FILE takes them from a file") -> Iterator[None]:
+def weights_from_afar(what: str, advice: str = "weights=FILE takes them from a file") -> Iterator[None]:
     """What goes wrong when a library fetches weights, in one sentence."""
     try:
         yield

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 from numpy.typing import NDArray
 from onnx import helper, inliner, numpy_helper
 
-from shiftproof.datasets.classes import json_entries
+from shiftproof.datasets.classes import ClassList, json_entries
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import readable_file
 from shiftproof.models.classifiers.onnx_graph import (
@@ -39,8 +39,9 @@ from shiftproof.models.input_facts import preprocessing_for
 from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier, NetworkGraph, check_size, in_batches, model_ref
 from shiftproof.models.options import ModelOptions
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.saliency import AskedClasses, Saliency, SaliencyMethod
-from shiftproof.types import Head, Inputs, Outputs
+from shiftproof.types import Head, Inputs, Outputs, Seen
 
 
 def read_onnx(file: Path) -> onnx.ModelProto:
@@ -100,21 +101,32 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     file = Path(path)
     model = read_onnx(file)
     with damage_told(model, file):
-        return _classifier(model, file, options)
+        return classifier_of(model, file, lambda: file, weights_digest(model, file), options)
 
 
-def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> LoadedClassifier:
-    weights = weights_digest(model, file)
+def classifier_of(
+    model: onnx.ModelProto,
+    file: Path,
+    read: Callable[[], Path | bytes],
+    weights: str,
+    options: ModelOptions,
+    *,
+    own: ImagePreprocessing | None = None,
+    classes: ClassList | None = None,
+    seen: Seen | None = None,
+) -> LoadedClassifier:
+    """The classifier of a graph in a file, or made of one: `read` gives it to sessions, `weights` is its digest."""
     graph = OnnxGraph(model, file.parent)
     extra = _tensor(graph, options.extra_output, "extra numbers")
     facts, output = graph.input(), graph.scores(options.output, besides=extra)
     name = options.name or file.stem
-    preprocessing, preprocessing_notes = preprocessing_for(facts, options)
+    preprocessing, preprocessing_notes = preprocessing_for(facts, options, own)
     check_size(preprocessing, facts.size, name)
     width = width_of(output)
     layer, layer_notes = _last_layer(graph, output.name, width, options)
     width = len(layer.head.bias) if width is None and layer.head is not None else width
-    classes, class_notes = options.classes_of(width, None if options.classes else class_names_in(model))
+    named = classes if classes is not None or options.classes else class_names_in(model)
+    found, class_notes = options.classes_of(width, named)
     gives = options.gives or graph.gives(output.name)
     session_of = partial(
         OnnxSession,
@@ -127,9 +139,12 @@ def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Lo
         threads=options.threads,
         data_folder=file.parent.resolve(),
     )
-    shown = partial(with_outputs, file, [layer.features, extra])
+
+    def shown() -> Path | bytes:
+        return with_outputs(read(), [layer.features, extra])
+
     session = session_of(shown)
-    saliency = saliency_of(graph, output.name, lambda: file, session_of, facts.batch_size)
+    saliency = saliency_of(graph, output.name, read, session_of, facts.batch_size)
     choices = {"features": layer.features, "output": output.name, "extra": extra}
     return LoadedClassifier(
         ref=model_ref(name, weights, preprocessing, gives=gives, **choices),
@@ -138,14 +153,14 @@ def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Lo
         forward=session,
         default_batch_size=session.default_batch_size,
         concurrent_batches=session.concurrent_batches,
-        classes=classes,
-        seen=options.seen_or(),
+        classes=found,
+        seen=options.seen_or(seen),
         notes=(*preprocessing_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
         fixed_batch_size=facts.batch_size,
         rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
-        graph=NetworkGraph(lambda: file, output.name, layer.features, file.parent),
+        graph=NetworkGraph(read, output.name, layer.features, file.parent),
         reinitialise=partial(
             reinitialise_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None
         ),

@@ -1,9 +1,10 @@
-"""A torch module with its scores, features, head, gradients, Grad-CAM and random networks."""
+"""A torch module with its scores, features, head, gradients, Grad-CAM, random networks, and as ONNX."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -328,3 +329,31 @@ def _recipes_in_graph(module: fx.GraphModule) -> Iterator[tuple[str, Recipe]]:
         else:
             recipes = FRESH_NORM if "norm" in schema.name else {}
         yield from ((stored[what], recipe) for what, recipe in recipes.items() if what in stored)
+
+
+INPUT = "images"
+"""The input of networks that are written as ONNX."""
+
+
+def traced(module: nn.Module, example: Tensor, outputs: list[str], dynamic_axes: dict[str, dict[int, str]]) -> bytes:
+    """A module as ONNX, by the operations that it does on an example."""
+    data = io.BytesIO()
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # ONNX has no such operation
+    try:
+        with warnings.catch_warnings():
+            # the exporter by tracing needs nothing but torch; its successor wants another library
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module,
+                (example,),
+                data,  # type: ignore[arg-type]  # torch takes files, and says paths
+                dynamo=False,
+                opset_version=17,
+                input_names=[INPUT],
+                output_names=outputs,
+                dynamic_axes=dynamic_axes,
+            )
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    return data.getvalue()

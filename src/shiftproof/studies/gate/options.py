@@ -56,5 +56,8 @@ class GateFiles(Options):
 
     junit: str | None = option(None, "Also write the checks as JUnit XML.", is_path=True, common=True)
     markdown: str | None = option(
-        None, "Also write a comment for a pull request: checks, worst slices, pictures' names.", is_path=True, common=True
+        None,
+        "Also write as Markdown: a comment for a pull request, with checks, worst slices and pictures' names.",
+        is_path=True,
+        common=True,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from shiftproof.models.classifiers.torch_network import traced
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.training.detectors.networks import Detector, FasterRCNN
 from shiftproof.training.detectors.trained import PROPOSALS
-from shiftproof.training.networks.export import traced
 
 BOXES = ("boxes", "scores", "labels")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import warnings
-
 import torch
 from torch import Tensor, nn
 
+from shiftproof.models.classifiers.torch_network import INPUT, traced
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.training.networks.modules import Network
-
-INPUT = "images"
 
 
 class Exported(nn.Module):
@@ -37,22 +33,3 @@ def to_onnx(network: Network, preprocessing: ImagePreprocessing) -> bytes:
     size = preprocessing.size or (224, 224)
     example = torch.zeros(2, 1 if preprocessing.channels == "grey" else 3, *size)
     return traced(exported, example, exported.names, {name: {0: "batch"} for name in (INPUT, *exported.names)})
-
-
-def traced(module: nn.Module, example: Tensor, outputs: list[str], dynamic_axes: dict[str, dict[int, str]]) -> bytes:
-    """A module as ONNX, by the operations that it does on an example."""
-    data = io.BytesIO()
-    with warnings.catch_warnings():
-        # the exporter by tracing needs nothing but torch; its successor wants another library
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module,
-            (example,),
-            data,  # type: ignore[arg-type]  # torch takes files, and says paths
-            dynamo=False,
-            opset_version=17,
-            input_names=[INPUT],
-            output_names=outputs,
-            dynamic_axes=dynamic_axes,
-        )
-    return data.getvalue()
