@@ -28,7 +28,7 @@ WORDING = {
     "shiftproof.metrics.table": {"metric_info"},
     "shiftproof.metrics.wording": {
         *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more", "counted"),
-        *("axis_key", "limit_told", "mark_told", "next_command", "none_told", "number_told", "some_told"),
+        *("axis_key", "labels_missing", "limit_told", "mark_told", "next_command", "none_told", "number_told", "some_told"),
     },
     "shiftproof.options": {"Options", "Tables", "TextTables", "as_typed", "choices_of", "hints_of", "written_in"},
     "shiftproof.reports.headline": {"THESE_PHOTOS", "headline_tables", "interval_told"},

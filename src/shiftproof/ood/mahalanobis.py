@@ -55,7 +55,8 @@ def whitening_of(mean: Matrix, covariance: Matrix, tolerance: float | None = Non
     spreads = np.sqrt(variances[kept])
     axes = directions[:, kept] / spreads
     single = spreads.max(initial=0) <= _SINGLE_IS_ENOUGH * spreads.min(initial=np.inf)
-    return Whitening(mean, axes.astype(np.float32 if single else np.float64), cut)
+    # row by row in memory, as it is kept: a product with its transpose is rounded otherwise on some processors
+    return Whitening(mean, np.ascontiguousarray(axes, np.float32 if single else np.float64), cut)
 
 
 @dataclass(frozen=True)
