@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # comes without types
 
 
 def usable_cores() -> int:
@@ -50,6 +50,6 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def _blas() -> ThreadpoolController:
     import numpy.linalg  # noqa: F401 whose library is looked for
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # comes without types
 
     return ThreadpoolController()
