@@ -50,6 +50,6 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def _blas() -> ThreadpoolController:
     import numpy.linalg  # noqa: F401 whose library is looked for
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # comes without types
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
