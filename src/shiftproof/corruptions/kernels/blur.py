@@ -401,7 +401,7 @@ def _three(weight: Weights, tap: int, sample: np.uint64, between: Weights, start
     """Three copies of a sample's row from this tap on, under their weights."""
     one, two = np.uint64(CHANNELS), np.uint64(2 * CHANNELS)
     total: np.float32 = weight[tap, sample] * between[start] + weight[tap + 1, sample] * between[start + one]
-    total = total + weight[tap + 2, sample] * between[start + two]
+    total += weight[tap + 2, sample] * between[start + two]
     return total
 
 
