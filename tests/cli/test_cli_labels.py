@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,11 @@ def test_the_whole_way_from_doubts_to_corrected_labels(shiftproof: Shiftproof, d
     assert "no votes yet" in early.err
     blue, none = {"choice": "good", "labels": ["blue"]}, {"choice": "bad"}
     as_before = {"choice": "good", "labels": [str(project.items[2].label)]}
-    votes = {"green/blue-0.png": [blue, blue], "green/blue-1.png": [none, none], project.items[2].id: [as_before, as_before]}
+    votes: dict[str, Any] = {
+        "green/blue-0.png": [blue, blue],
+        "green/blue-1.png": [none, none],
+        project.items[2].id: [as_before, as_before],
+    }
     judge(Database(Path("doubtful/review.sqlite")), votes)
     said = shiftproof(
         "labels", MODEL[0], photos, *MODEL[1:], "--reviewed", "doubtful", "--corrected", "corrected.jsonl", "--json"
