@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def _apart(model: Classifier, images: ImageList, study: sp.CorruptionStudy) -> d
         fill_conditions(model, images, dict.fromkeys(study.conditions()), store=store)
         results: list[sp.Results] = []
         command = [sys.executable, "-m", "shiftproof", "run", "--help"]
-        steps = {
+        steps: dict[str, Callable[[], object]] = {
             "start of the command": lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
             "study": lambda: results.append(sp.measure(study, store=store, datasets=[images])),
             "report": lambda: save_report(path, results[-1]),

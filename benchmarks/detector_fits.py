@@ -60,7 +60,12 @@ def predictions_of(features: Features, head: Head, labels: NDArray[np.integer] |
 def fit_races(training: Predictions) -> dict[str, float]:
     """Every detector fitted, ours and theirs."""
     size = len(training)
-    ours = {"mahalanobis": fit_mahalanobis, "vim": fit_vim, "residual": fit_residual, "knn": fit_knn}
+    ours: dict[str, Callable[[Predictions], Any]] = {
+        "mahalanobis": fit_mahalanobis,
+        "vim": fit_vim,
+        "residual": fit_residual,
+        "knn": fit_knn,
+    }
     races = {
         name: {f"{name} fit of {size:,}, shiftproof": Contestant(partial(fit, training), size)} for name, fit in ours.items()
     }

@@ -101,7 +101,8 @@ class World:
     def _features(self, labels: NDArray[np.integer], share: float) -> Features:
         spreads = 2 * np.geomspace(1.0, 0.1, FEATURES, dtype=np.float32)
         centres = share * self.typical[labels]
-        return np.maximum(centres + self.generator.standard_normal(centres.shape, np.float32) * spreads, 0)
+        noise = self.generator.standard_normal(centres.shape, np.float32) * spreads
+        return np.asarray(np.maximum(centres + noise, 0))
 
     def _guesses(self, right: float) -> Predictions:
         labels = np.arange(CELL_IMAGES) % CLASSES

@@ -204,9 +204,14 @@ def test_prompts_are_embedded_once(weights: Path, tmp_path: Path, monkeypatch: p
     from shiftproof.models.classifiers import zero_shot_torch
 
     monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "cache"))
-    asked = []
+    asked: list[Any] = []
     embed = zero_shot_torch.embedded
-    monkeypatch.setattr(zero_shot_torch, "embedded", lambda *given: (asked.append(given[2]), embed(*given))[1])
+
+    def counted(*given: Any) -> Any:
+        asked.append(given[2])
+        return embed(*given)
+
+    monkeypatch.setattr(zero_shot_torch, "embedded", counted)
     first, again = (load_model(SMALL.format(weights=weights), classes=NAMES) for _ in range(2))
     other = load_model(SMALL.format(weights=weights), classes=NAMES[:2])
     assert [len(prompts) for prompts in asked] == [3, 2]

@@ -8,6 +8,7 @@ import pytest
 from ood.made_up import InBlocks, inside, outside
 from shiftproof.ood import class_means, ready, vim
 from shiftproof.ood.shared import SharedTraining
+from shiftproof.types import Head
 
 FITTED = ("mahalanobis", "relative_mahalanobis", "residual", "vim", "knn", "she", "kl_matching", "react", "dice")
 
@@ -33,8 +34,14 @@ def test_detectors_that_share_their_training_images_score_as_each_alone(preset: 
 
 
 def test_what_two_detectors_learn_alike_is_learnt_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    heads = []
-    monkeypatch.setattr(vim, "origin_of", lambda head, tolerance: heads.append(head) or origin_of(head, tolerance))
+    heads: list[Head] = []
+    origin_of = vim.origin_of
+
+    def counting(head: Head, tolerance: float | None) -> vim.Origin:
+        heads.append(head)
+        return origin_of(head, tolerance)
+
+    monkeypatch.setattr(vim, "origin_of", counting)
     shared = SharedTraining(inside())
     for name in ("vim", "residual"):
         ready(name, shared)
@@ -59,6 +66,3 @@ def test_a_walk_that_is_left_early_does_not_stand_for_all_images() -> None:
     shared = SharedTraining(InBlocks(inside(), 50))
     next(shared.blocks())
     assert sum(map(len, shared.blocks())) == len(inside())
-
-
-origin_of = vim.origin_of

@@ -400,8 +400,9 @@ def _add_up(
 def _three(weight: Weights, tap: int, sample: np.uint64, between: Weights, start: np.uint64) -> np.float32:
     """Three copies of a sample's row from this tap on, under their weights."""
     one, two = np.uint64(CHANNELS), np.uint64(2 * CHANNELS)
-    first = weight[tap, sample] * between[start] + weight[tap + 1, sample] * between[start + one]
-    return first + weight[tap + 2, sample] * between[start + two]
+    total: np.float32 = weight[tap, sample] * between[start] + weight[tap + 1, sample] * between[start + one]
+    total += weight[tap + 2, sample] * between[start + two]
+    return total
 
 
 @compiled

@@ -226,10 +226,11 @@ def _change(
             highest, other_level = np.float64(np.int32(colour & 255)), np.float64(np.int32((colour >> 8) & 255))
             lowest, own = np.float64(np.int32((colour >> 16) & 255)), np.float64(np.int32((colour >> 28) & 15))
             towards = np.float64(np.int32((colour >> 24) & 15)) - 1.0
-            highest, lowest = highest * LEVEL + highest * REST, lowest * LEVEL + lowest * REST
-            distance = highest - lowest
+            value_64: float = highest * LEVEL + highest * REST
+            lowest = lowest * LEVEL + lowest * REST
+            distance = value_64 - lowest
             grey = distance == 0.0
-            saturation = distance / (1.0 if grey else highest)
+            saturation: float = distance / (1.0 if grey else value_64)
             beyond = (other_level * LEVEL + other_level * REST - lowest) / (1.0 if grey else distance)
             sixths = own + (towards - own) * beyond
             # a sixth of it, rounded as the quotient is: what the product leaves over is found without an error
@@ -237,16 +238,16 @@ def _change(
             hue = hue + ((sixths - 4.0 * hue) - 2.0 * hue) * SIXTH
             hue = hue + 1.0 if hue < 0.0 else hue
 
-            highest = highest + lift
-            highest = highest if highest < 1.0 else 1.0
-            highest = highest if highest > 0.0 else 0.0
+            value_64 = value_64 + lift
+            value_64 = value_64 if value_64 < 1.0 else 1.0
+            value_64 = value_64 if value_64 > 0.0 else 0.0
             saturation = saturation * gain + offset
             saturation = saturation if saturation < 1.0 else 1.0
             saturation = saturation if saturation > 0.0 else 0.0
 
             share = abs(hue * 6.0 - (towards if towards > 0.0 else 5.0))
-            found[pixel] = np.int32(highest * (1.0 - share * saturation) * 255.0)
-            found[ROW + pixel] = np.int32(highest * (1.0 - saturation) * 255.0)
+            found[pixel] = np.int32(value_64 * (1.0 - share * saturation) * 255.0)
+            found[ROW + pixel] = np.int32(value_64 * (1.0 - saturation) * 255.0)
         if all_whole:
             for pixel in range(pixels):
                 rows[BETWEEN + pixel], rows[BOTTOM + pixel] = np.uint8(found[pixel]), np.uint8(found[ROW + pixel])

@@ -98,7 +98,7 @@ def _normals(seed: Seed, count: int) -> NDArray[np.float32]:
     for place in range(count):
         while True:
             if used > enough:
-                first += np.int64(used)
+                first += int(used)
                 _scramble(seed, first, words)
                 used = np.uint64(0)
             bits = words[used]
@@ -114,7 +114,7 @@ def _normals(seed: Seed, count: int) -> NDArray[np.float32]:
                     if -2 * np.log(_share(words[used - one])) > beyond * beyond:
                         break
                     if used > enough:
-                        first += np.int64(used)
+                        first += int(used)
                         _scramble(seed, first, words)
                         used = np.uint64(0)
                 draw = LAST_EDGE + beyond if draw > 0 else -LAST_EDGE - beyond

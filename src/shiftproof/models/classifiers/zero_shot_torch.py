@@ -28,7 +28,7 @@ from shiftproof.models.classifiers.zero_shot import ENCODER, TEXT, TextMatrix, l
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
-from shiftproof.types import Classes, Seen
+from shiftproof.types import Classes, Classifier, Seen
 
 CLASSES_AT_ONCE = 10
 """Classes whose prompts are embedded together."""
@@ -52,7 +52,8 @@ class ZeroShot(nn.Module):
     def embed(self, images: Tensor) -> Tensor:
         """The image embeddings; where an encoder gives tokens too, they come second."""
         found = self.visual(images)
-        return found[0] if isinstance(found, tuple) else found
+        embeddings: Tensor = found[0] if isinstance(found, tuple) else found
+        return embeddings
 
     def forward(self, images: Tensor) -> Tensor:
         scores: Tensor = self.head(functional.normalize(self.embed(images), dim=-1))
@@ -206,7 +207,7 @@ def _without_warnings() -> Iterator[None]:
         logger.disabled = before
 
 
-def save_zero_shot(model: str | LoadedClassifier, folder: str | Path, **options: Any) -> Path:
+def save_zero_shot(model: str | Classifier, folder: str | Path, **options: Any) -> Path:
     """Writes a zero-shot model of OpenCLIP as an ONNX image encoder and a file of text embeddings; gives the encoder.
 
     ``clip:FOLDER/image-encoder.onnx`` opens both without torch. `options` are those of `load_model`.
