@@ -50,8 +50,7 @@ def test_photos_of_a_dirty_lens_are_found_by_their_sharpness(real_data: Path, st
     assert "sharpness" in str(gaps[0].about["slice"])
     assert gaps[0].ends is not None
     assert gaps[0].ends[0] > 0.2
-    inside = [
-        one.id for one in sp.open_dataset(tmp_path / "sliced.jsonl").samples if one.facts[gaps[0].about["slice"]] == "yes"
-    ]
+    name = str(gaps[0].about["slice"])
+    inside = [one.id for one in sp.open_dataset(tmp_path / "sliced.jsonl").samples if one.facts[name] == "yes"]
     blurred = {sample.id for sample in photos[::5]}
     assert len(blurred & {*inside}) > 0.8 * len(inside)

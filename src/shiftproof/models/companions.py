@@ -224,8 +224,9 @@ class Rotated:
         return upright._replace(extra=np.concatenate(heads, axis=1))
 
     def release(self) -> None:
-        if isinstance(self.network, Releasable):
-            self.network.release()
+        network: object = self.network
+        if isinstance(network, Releasable):
+            network.release()
 
     def _rotated(self, inputs: Inputs, times: int) -> Inputs:
         return np.ascontiguousarray(np.rot90(inputs, times, self.axes))

@@ -166,8 +166,9 @@ class LoadedClassifier:
 
     def release(self) -> None:
         """Frees the memory of the network until its next batch, where its library can."""
-        if isinstance(self.forward, Releasable):
-            self.forward.release()
+        network: object = self.forward
+        if isinstance(network, Releasable):
+            network.release()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.ref.name} stays in its process; send its preprocessing to workers instead")
