@@ -16,9 +16,11 @@ import hashlib
 import itertools
 import json
 import math
+import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -26,11 +28,70 @@ from numpy.random import RandomState
 from scipy import ndimage
 
 import shiftproof as sp
-from corruption_speed import as_plain, photo, shown, speeds_of
+from harness import Ratio
 from shiftproof.corruptions.editions import severity_parameters
 from shiftproof.types import Image
 
 PUBLISHED = Path(__file__).parent.parent / "tests" / "corruptions" / "published_c_bar.json"
+AT_LEAST = 0.02  # seconds a timing takes: calls are repeated until then
+
+
+class Speed(NamedTuple):
+    """What one corruption does at one severity, or the mean over severities (total time, so harmonic in rates)."""
+
+    ours: float  # pictures a CPU second
+    peer: float
+    ratio: Ratio
+    control: Ratio
+
+
+def photo() -> Image:
+    """Blotches of all sizes, as in a photo, with a little noise; Pillow and the package read it like any other."""
+    rng = np.random.default_rng(0)
+    image = np.full((224, 224, 3), 128.0)
+    for sigma in (2, 8, 32):
+        image += 30 * sigma * cv2.GaussianBlur(rng.standard_normal(image.shape), (0, 0), sigma)
+    return np.clip(image + rng.normal(0, 3, image.shape), 0, 255).astype(np.uint8)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """CPU time of one call, over as many as fill the least time."""
+    calls, started = 0, time.process_time()
+    while True:
+        call()
+        calls += 1
+        spent = time.process_time() - started
+        if spent >= AT_LEAST:
+            return spent / calls
+
+
+def against(base: list[float], own: list[float]) -> Ratio:
+    each = sorted(first / second for first, second in zip(base, own, strict=True))
+    return Ratio(statistics.median(each), each[0], each[-1])
+
+
+def speeds_of(contestants: dict[str, Callable[[], object]], rounds: int) -> Speed:
+    """Ours, ours again and the peer, each once a round in a changing order; the first calls are not counted."""
+    times: dict[str, list[float]] = {who: [] for who in contestants}
+    orders = list(itertools.permutations(contestants))
+    contestants["ours"]()
+    for turn in range(rounds):
+        for who in orders[turn % len(orders)]:
+            times[who].append(seconds(contestants[who]))
+    rate = {who: 1 / statistics.median(spent) for who, spent in times.items()}
+    control = against(times["again"], times["ours"])
+    return Speed(rate["ours"], rate["peer"], against(times["peer"], times["ours"]), control)
+
+
+def shown(ratio: Ratio) -> str:
+    return f"{ratio.median:.1f} ({ratio.low:.1f} to {ratio.high:.1f})"
+
+
+def as_plain(value: Any) -> Any:
+    """Named tuples as dictionaries, all the way down."""
+    if isinstance(value, dict):
+        return {name: as_plain(part) for name, part in value.items()}
+    return as_plain(value._asdict()) if isinstance(value, (Speed, Ratio)) else value
 
 
 def cut(pixels: Any) -> Image:

@@ -105,7 +105,7 @@ def test_in_a_grid_what_differs_by_the_weights_at_the_end_is_trained_once(
 
     monkeypatch.setattr(ClassifierCourse, "learn", counted)
     recipes = ("lp-ft", "lp-ft+wise-ft:0.5", "lp-ft+soup", "cutout")
-    said = {"epochs": 2, "batch_size": 8, "learning_rate": 0.05, "image_size": 16, "seeds": 2}
+    said: dict[str, Any] = {"epochs": 2, "batch_size": 8, "learning_rate": 0.05, "image_size": 16, "seeds": 2}
     sp.recipes(
         "scratch:resnet-8",
         small_jobs.folder / "training",

@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
