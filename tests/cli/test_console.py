@@ -13,6 +13,7 @@ import pytest
 from shiftproof.cli import results as printed
 from shiftproof.cli.emit import Bar, Table, remark, say, say_json, say_table
 from shiftproof.metrics.table import MetricInfo
+from shiftproof.reports import headline
 from shiftproof.types import Measurement, Results
 
 
@@ -77,7 +78,7 @@ def test_whether_a_number_is_printed_stands_with_its_metric(
     rule: Any, about: int, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     info = MetricInfo("Recovered", "", headline=rule)
-    monkeypatch.setattr(printed, "metric_info", lambda _: info)
+    monkeypatch.setattr(headline, "metric_info", lambda _: info)
     whose: dict[str, str | int] = {"model": "net", "dataset": "photos"} | ({"attempt": 2} if about else {})
     printed.say_results(Results((Measurement("recovered", 0.5, whose, 10, {}),)))
     assert ("Recovered" in capsys.readouterr().out) == shown
