@@ -99,6 +99,13 @@ def test_what_is_missing_is_said_in_a_sentence(name: str) -> None:
     assert len(str(said.value).split()) > 5
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_that_are_neither_logits_nor_probabilities_are_not_taken_for_them(name: str) -> None:
+    bare = dataclasses.replace(mixed(name), gives="scores", features=None, head=None, extra=None)
+    with pytest.raises(NotKept):
+        fitted(name)(bare)
+
+
 @pytest.mark.parametrize("name", FITTED)
 def test_without_training_images_a_fitted_detector_says_that_it_needs_them(name: str) -> None:
     with pytest.raises(NotKept, match="training images"):

@@ -250,6 +250,7 @@ CONTRACTS = (
     "datasets/test_layout_contracts.py",
     "models/test_model_contract.py",
     "studies/test_study_contracts.py",
+    "training/test_recipe_contracts.py",
 )
 
 

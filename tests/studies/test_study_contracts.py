@@ -11,6 +11,7 @@ import pytest
 from shiftproof import catalog
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.label_spaces import Scoring
+from shiftproof.judging import Judged
 from shiftproof.runs.plan import KnownInputs, measurable
 from shiftproof.types import Classes, Curve, Gallery, Measurement, Predictions, Sample, Study
 from studies.contracts import check_number, findings_of, skipped_by
@@ -91,6 +92,17 @@ def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention
             # the points of a curve share the images out, or have all of them each, or more and more until they have all
             growing = list(found.counts) == sorted(found.counts) and found.counts[-1] == found.images
             assert sum(found.counts) == found.images or growing
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_a_verdict_has_words_for_every_number_that_may_be_a_weakness(name: str, case: Any, stored: Any) -> None:
+    _, first, second = case
+    store, kind = stored(first=first, second=second), catalog.STUDIES.load(name)
+    judge, findings = kind.load_verdict(), findings_of(kind.load_study()(store.models, store.dataset), store.load)
+    judged = Judged("first", [found for found in findings if found.about.get("model") == "first"])
+    for candidate in judge.candidates(judged) if judge else ():
+        assert candidate.section
+        assert candidate.say(judged, candidate.found).sentence
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)

@@ -13,6 +13,8 @@ from shiftproof.datasets.layout import Example, layout
 from shiftproof.metrics import MetricInfo
 from shiftproof.models import ModelOptions, model_kind, wrap_model
 from shiftproof.ood.entry import OODDetector
+from shiftproof.ood.inputs import logits_of
+from shiftproof.options import Bounds
 from shiftproof.studies.kind import StudyKind
 from shiftproof.training.recipe import Pictures, Recipe
 from shiftproof.types import Classes, Classifier, Image, OODScores, Predictions, Sample
@@ -36,7 +38,7 @@ NIGHTFALL = Perturbation(nightfall, "nightfall", Severities("step frames", ((0.0
 
 def flat_logits(predictions: Predictions) -> OODScores:
     """Minus the standard deviation of the logits: a flat row is out-of-distribution."""
-    return np.asarray(-predictions.need_logits().std(axis=1))
+    return np.asarray(-logits_of(predictions).std(axis=1))
 
 
 FLAT_LOGITS = OODDetector("Flat logits", flat_logits)
@@ -75,9 +77,10 @@ def evening(image: Image, rng: np.random.Generator, others: Pictures, *, darkest
 
 
 EVENING = Recipe(
-    "Evening",
-    "Pictures lose a random share of their brightness.",
+    title="Evening",
+    description="Pictures lose a random share of their brightness.",
     settings={"darkest": 0.8},
+    bounds={"darkest": Bounds(0, 1)},
     augmentations=("dusk",),
     augment=evening,
 )
