@@ -16,6 +16,7 @@ from shiftproof.corruptions.apply import SizeWarning, apply, to_rgb
 from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.errors import BadInput, ShiftproofError, UnknownName
 from shiftproof.randomness import rng_for
+from shiftproof.studies.corruption.cells import EVERY_SEVERITY, alexnet_errors
 from shiftproof.types import Condition, Image
 
 NAMES = tuple(catalog.CORRUPTIONS)
@@ -218,3 +219,10 @@ def test_a_picture_of_another_size_than_the_editions_is_warned_about_unless_seve
 def test_rgb_images_pass_as_they_are() -> None:
     picture = drawn(4, 4)
     assert to_rgb(picture) is picture
+
+
+@pytest.mark.parametrize("name", IMAGENET_C)
+def test_a_corruption_that_mce_is_the_mean_over_has_a_published_error_of_alexnet(name: str) -> None:
+    errors = alexnet_errors([name], EVERY_SEVERITY).errors
+    assert errors is not None
+    assert np.isfinite(errors).all()
