@@ -59,7 +59,6 @@ DEFAULT_MINUTES = 3.0
 STORE = "Folder of stored predictions."
 CORRUPTIONS = "imagenet-c (the 15), c-bar, cifar-c-bar (10 each), all, a group such as noise, or names, comma-separated."
 SEVERITIES = "Some of 1 to 5, comma-separated."
-LABELLED = "Where labels are: labelled images of the same classes; for frames, a review project that agreed on them."
 FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
 DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
 
@@ -561,7 +560,9 @@ class LabelledImages(Options):
 
     TITLE: ClassVar[str] = "Labelled images"
 
-    labelled: str | None = option(None, LABELLED, common=True)
+    labelled: str | None = option(
+        None, "Source of labels: labelled images of the same classes, such as a validation set.", common=True
+    )
 
     def place(self) -> str:
         """Their location; BadInput where none was named."""
