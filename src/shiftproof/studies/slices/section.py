@@ -35,7 +35,7 @@ def draw_slices(findings: Sequence[Finding], page: Page) -> Section:
         ),
     ]
     lead = (
-        "Groups of images with a high error rate, by facts (metadata) and their pairs, class, WordNet, pixels and features."
+        "Groups of images with a high error rate: by facts (metadata) and pairs of them, class, WordNet, pixels, features."
     )
     return Section("slices", "Slices", lead, details, [*table, Prose(told), *pictures], slice_headlines(page))
 
