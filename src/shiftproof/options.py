@@ -311,7 +311,7 @@ class ModelSettings(Options):
     )
     adapt: str | None = option(
         None,
-        "Recipe of test time, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
+        "Test-time adaptation recipe, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
         "see docs/training.md.",
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
@@ -415,7 +415,7 @@ class EngineSettings(Options):
     worker_gpus: float = option(0.0, "GPUs of each worker of the engine; 0.5 is half of one.", bounds=Bounds(0))
     max_workers: int | None = option(
         None,
-        "Most workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
+        "Maximum number of workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
         bounds=Bounds(1),
     )
     slurm: tuple[str, ...] = option(
@@ -628,13 +628,17 @@ class ForecastOptions(Options):
     TITLE: ClassVar[str] = "Forecast"
 
     nodes: tuple[int, ...] = option(
-        (), "Machines to tell hours, gigabytes and price for, as 1,10,100; also of ImageNet-C, -P and 22K.", bounds=Bounds(1)
+        (),
+        "Numbers of machines to forecast hours, gigabytes and price for, as 1,10,100; also for ImageNet-C, -P, 22K.",
+        bounds=Bounds(1),
     )
     rate: float | None = option(
-        None, "Images a second of one machine.  [default: that of this machine, with --probe]", bounds=POSITIVE
+        None,
+        "Images per second of one machine.  [default: that of this machine, with --probe]",
+        bounds=POSITIVE,
     )
     price: float | None = option(None, "Price of a machine for an hour.", bounds=Bounds(0))
-    probe: bool = option(False, "Run the model on some images under some conditions, to see how fast this machine is.")
+    probe: bool = option(False, "Run the model on some images under some conditions, to measure this machine's throughput.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -662,7 +666,10 @@ class PredictionTable(Options):
     TITLE: ClassVar[str] = "Output"
 
     predictions: str | None = option(
-        None, "Also write the prediction of each image as CSV, or Parquet by its ending.", is_path=True, common=True
+        None,
+        "Also write the prediction of each image as CSV, or as Parquet where the name ends in .parquet.",
+        is_path=True,
+        common=True,
     )
 
 

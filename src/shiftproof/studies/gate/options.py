@@ -13,7 +13,7 @@ class GateOptions(Options):
     TITLE: ClassVar[str] = "Gate"
 
     against: str | None = option(
-        None, "What to compare with: a model, the name of a stored one, or a file of --write-baseline.", common=True
+        None, "What to compare with: a model, the name of a stored one, or a file that --write-baseline wrote.", common=True
     )
     margin: float | None = option(
         None,

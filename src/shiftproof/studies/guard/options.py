@@ -27,7 +27,7 @@ class GuardOptions(ThresholdOptions):
     shifted: tuple[str, ...] = option(
         SHIFTS,
         "Covariate-shifted images of the same classes: NAME=DIR, or a corruption of DATASET as fog:3, on which coverage and "
-        "false positives are measured too; repeatable, none for none.",
+        "false positives are measured too; repeatable; none to skip.",
         repeatable=True,
         common=True,
     )
@@ -55,7 +55,7 @@ class WatchOptions(Options):
     TITLE: ClassVar[str] = "Watching"
 
     guarded_model: str | None = option(
-        None, "The model of the guard, as MODEL elsewhere.  [default: guarded.onnx in the guard's folder]", common=True
+        None, "The guard's model, named as MODEL elsewhere.  [default: guarded.onnx in the guard's folder]", common=True
     )
     false_alarm: float = option(
         0.01, "Probability that drift is ever reported where there is none.", bounds=SHARE, common=True
