@@ -30,13 +30,13 @@ NULLS: dict[str, tuple[Draw, int]] = {
     "scores of five values, 50 references": (lambda generator, count: generator.integers(0, 5, count).astype(float), 50),
 }
 DRIFTS: dict[str, Draw] = {
-    "all scores up by a quarter of their spread": lambda generator, count: generator.normal(0.25, size=count),
-    "by half": lambda generator, count: generator.normal(0.5, size=count),
-    "by one spread": lambda generator, count: generator.normal(1, size=count),
-    "down by half": lambda generator, count: generator.normal(-0.5, size=count),
-    "5 % of images four spreads up": lambda generator, count: generator.normal(4 * (generator.random(count) < 0.05)),
-    "20 % of images four spreads up": lambda generator, count: generator.normal(4 * (generator.random(count) < 0.2)),
-    "one and a half times the spread": lambda generator, count: 1.5 * generator.normal(size=count),
+    "all scores up by 0.25 standard deviations (sd)": lambda generator, count: generator.normal(0.25, size=count),
+    "by 0.5": lambda generator, count: generator.normal(0.5, size=count),
+    "by 1": lambda generator, count: generator.normal(1, size=count),
+    "down by 0.5": lambda generator, count: generator.normal(-0.5, size=count),
+    "5 % of images up by 4 sd": lambda generator, count: generator.normal(4 * (generator.random(count) < 0.05)),
+    "20 % of images up by 4 sd": lambda generator, count: generator.normal(4 * (generator.random(count) < 0.2)),
+    "1.5 times the standard deviation": lambda generator, count: 1.5 * generator.normal(size=count),
 }
 QUIET = (0, 500, 2_000)
 DELAYS, LONGEST = 100, 3_000

@@ -59,7 +59,6 @@ DEFAULT_MINUTES = 3.0
 STORE = "Folder of stored predictions."
 CORRUPTIONS = "imagenet-c (the 15), c-bar, cifar-c-bar (10 each), all, a group such as noise, or names, comma-separated."
 SEVERITIES = "Some of 1 to 5, comma-separated."
-LABELLED = "Where labels are: labelled images of the same classes; for frames, a review project that agreed on them."
 FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
 DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
 
@@ -312,7 +311,7 @@ class ModelSettings(Options):
     )
     adapt: str | None = option(
         None,
-        "Recipe of test time, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
+        "Test-time adaptation recipe, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
         "see docs/training.md.",
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
@@ -416,7 +415,7 @@ class EngineSettings(Options):
     worker_gpus: float = option(0.0, "GPUs of each worker of the engine; 0.5 is half of one.", bounds=Bounds(0))
     max_workers: int | None = option(
         None,
-        "Most workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
+        "Maximum number of workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
         bounds=Bounds(1),
     )
     slurm: tuple[str, ...] = option(
@@ -561,7 +560,9 @@ class LabelledImages(Options):
 
     TITLE: ClassVar[str] = "Labelled images"
 
-    labelled: str | None = option(None, LABELLED, common=True)
+    labelled: str | None = option(
+        None, "Source of labels: labelled images of the same classes, such as a validation set.", common=True
+    )
 
     def place(self) -> str:
         """Their location; BadInput where none was named."""
@@ -627,13 +628,17 @@ class ForecastOptions(Options):
     TITLE: ClassVar[str] = "Forecast"
 
     nodes: tuple[int, ...] = option(
-        (), "Machines to tell hours, gigabytes and price for, as 1,10,100; also of ImageNet-C, -P and 22K.", bounds=Bounds(1)
+        (),
+        "Numbers of machines to forecast hours, gigabytes and price for, as 1,10,100; also for ImageNet-C, -P, 22K.",
+        bounds=Bounds(1),
     )
     rate: float | None = option(
-        None, "Images a second of one machine.  [default: that of this machine, with --probe]", bounds=POSITIVE
+        None,
+        "Images per second of one machine.  [default: that of this machine, with --probe]",
+        bounds=POSITIVE,
     )
     price: float | None = option(None, "Price of a machine for an hour.", bounds=Bounds(0))
-    probe: bool = option(False, "Run the model on some images under some conditions, to see how fast this machine is.")
+    probe: bool = option(False, "Run the model on some images under some conditions, to measure this machine's throughput.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -661,7 +666,10 @@ class PredictionTable(Options):
     TITLE: ClassVar[str] = "Output"
 
     predictions: str | None = option(
-        None, "Also write the prediction of each image as CSV, or Parquet by its ending.", is_path=True, common=True
+        None,
+        "Also write the prediction of each image as CSV, or as Parquet where the name ends in .parquet.",
+        is_path=True,
+        common=True,
     )
 
 

@@ -169,7 +169,7 @@ def test_what_the_study_tells() -> None:
     told = list(STUDY.measure(lambda _: planted))
     numbers = {one.metric: one for one in told if isinstance(one, Measurement)}
     assert numbers["confirmed_slices"].value == 1
-    assert "groups on one half" in numbers["confirmed_slices"].convention["tried"]
+    assert "candidates on one half" in numbers["confirmed_slices"].convention["tried"]
     gap = numbers["slice_gap"]
     assert gap.about["slice"] == "site pier"
     assert gap.convention["gate rule"] == 'slices = "site pier=yes"'

@@ -138,7 +138,7 @@ def test_accuracy_before_and_after_the_review(
     right, before = np.ones(total - 1, bool), np.arange(total - 1) >= 2
     assert change.value == pytest.approx(2 / (total - 1))
     assert change.ends == pytest.approx(paired_difference(right, before).interval)
-    assert "rather too high" in change.convention["bias"]
+    assert "biased upwards" in change.convention["bias"]
     assert numbers["confirmed_label_errors"].value == pytest.approx(3 / 4)
     (gallery,) = (one for one in found if isinstance(one, Gallery))
     captions = {item.id: item.caption for item in gallery.items}

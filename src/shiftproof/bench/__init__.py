@@ -545,7 +545,7 @@ def find_label_errors(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> LabelErrors:
-    """Images whose label is likely wrong, the likeliest first, by probabilities that did not learn from their labels.
+    """Images whose label is likely wrong, the likeliest first, by out-of-sample probabilities.
 
     `review` makes a review project of them, or takes in the verdicts of one: corrected labels, and the accuracy by them.
     """
@@ -576,7 +576,7 @@ def slices(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> Results:
-    """Groups of images that go wrong together, found on one half of the images and confirmed on the other.
+    """Groups of images with a high error rate, found on one half of the images and confirmed on the other.
 
     A `manifest` has them as facts of the images, for rules of the gate.
     """
@@ -660,7 +660,7 @@ def recipes(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> Results:
-    """Trains the model by each recipe with several seeds, and compares them on images and shifts that took no part."""
+    """Trains the model by each recipe with several seeds, and compares them on held-out images and unseen shifts."""
     from shiftproof.bench.grid import compare_trained
     from shiftproof.options import ImageChoice
     from shiftproof.training.options import GridOptions

@@ -20,7 +20,7 @@ SHOWN = 20
     output=Output("a report as an HTML file", "labels.html"),
 )
 def labels(asked: Asked) -> None:
-    """Find images whose label is likely wrong, hand them to reviewers, and take in what they say.
+    """Find images whose label is likely wrong, for review, and apply the reviewers' verdicts.
 
     Example: shiftproof labels lite:0 photos/ --project doubtful-labels/
     """
@@ -67,7 +67,7 @@ def labels(asked: Asked) -> None:
     output=Output("a report as an HTML file", "slices.html"),
 )
 def slices(asked: Asked) -> None:
-    """Find groups of images that go wrong together: by facts, classes, pixels and features.
+    """Find slices, groups of images with a high error rate: by facts (metadata), classes, pixels and features.
 
     Example: shiftproof slices lite:0 photos/ --manifest sliced.jsonl
     """

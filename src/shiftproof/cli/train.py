@@ -62,7 +62,7 @@ def train(asked: Asked) -> None:
     output=REPORT._replace(default="recipes.html"),
 )
 def recipes(asked: Asked) -> None:
-    """Compare recipes of training: does one help, on which shifts, and at what cost on clean images.
+    """Compare training recipes: does one help, on which shifts, and at what cost on clean images.
 
     Example: shiftproof recipes lite:0 photos/ --recipes baseline,augmix,corrupted:noise --seeds 3 -o recipes.html
     """

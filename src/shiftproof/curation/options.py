@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from shiftproof.errors import BadInput
-from shiftproof.options import LABELLED, POSITIVE, Bounds, DatabasePlace, Options, ProjectPlace, option, required
+from shiftproof.options import POSITIVE, Bounds, DatabasePlace, Options, ProjectPlace, option, required
 
 SHARE = Bounds(0, 1)
 ID_CLASSES = "In-distribution (ID) classes: ilsvrc2012, or a file of wnids or names; none to exclude no class."
@@ -35,7 +35,7 @@ class ReviewerSettings(InstructionSettings):
 
     reviewers_per_item: int | None = option(
         None,
-        "Reviewers per item; with --verify the minimum per flagged item.  [default: 2, or 3 with --verify]",
+        "Reviewers per item: how many review each of them.  [default: 2]",
         bounds=Bounds(1),
         common=True,
     )
@@ -45,10 +45,10 @@ class LabelReview(ReviewerSettings, ProjectPlace, DatabasePlace):
     """The review of labels that are likely wrong: its project, or the verdicts of one."""
 
     reviewed: str | None = option(
-        None, "Take in the verdicts of this review of labels: the accuracy before and after.", metavar="PROJECT", common=True
+        None, "Apply the verdicts of this review of labels: the accuracy before and after.", metavar="PROJECT", common=True
     )
     corrected: str | None = option(
-        None, "Write a manifest (.jsonl) with the labels of --reviewed.", is_path=True, common=True
+        None, "Write a manifest (.jsonl) with the corrected labels of --reviewed.", is_path=True, common=True
     )
 
     def check(self) -> None:
@@ -77,6 +77,12 @@ class GoldSettings(ReviewerSettings):
 class VerifySettings(GoldSettings):
     """The same, where reviewers keep or reject."""
 
+    reviewers_per_item: int | None = option(
+        None,
+        "Reviewers per item: with --verify the minimum per flagged item.  [default: 2, or 3 with --verify]",
+        bounds=Bounds(1),
+        common=True,
+    )
     verify: Literal["flagged"] | None = option(
         None,
         "One reviewer screens each item; everybody reviews the flagged ones (rejected or unsure).",
@@ -238,7 +244,9 @@ class FrameOptions(Options):
     anchor_classes: str | None = option(
         None, "Classes to choose among with --label-anchors: a file of names or wnids, or ilsvrc2012.", common=True
     )
-    labelled: str | None = option(None, LABELLED, metavar="PROJECT", common=True)
+    labelled: str | None = option(
+        None, "Source of labels: a review project in which the anchors were labelled.", metavar="PROJECT", common=True
+    )
     reasons: str = option(
         "paper",
         "Why frames may be dissimilar: paper, released (as in YTBB-Robust), or words with keys as rain:w,night:n.",

@@ -232,7 +232,7 @@ BN_ADAPT = Recipe(
 
 TENT = Recipe(
     title="Test entropy minimisation",
-    description="Scales and shifts of batch norms are trained to lower the entropy on some test images of each condition.",
+    description="Scales and shifts of batch norms are trained to minimise entropy on some test images of each condition.",
     cites=("wang2021tent",),
     settings={"images": 512, "source": 0.0, "rate": 0.00025, "epochs": 1},
     bounds={"rate": Bounds(0, 1000), "epochs": Bounds(0, 1000)},
@@ -244,7 +244,7 @@ TENT = Recipe(
 
 MEMO = Recipe(
     title="Marginal entropy minimisation",
-    description="For each image the network is trained to agree on views of it, by one step, and is then itself again.",
+    description="For each image the weights take one step towards agreement on augmented views of it, and are then reset.",
     cites=("zhang2022memo",),
     settings={"views": 32, "rate": 0.00025, "steps": 1, "source": 16.0},
     bounds={"views": Bounds(1, 1000), "steps": Bounds(0, 1000)},

@@ -89,7 +89,7 @@ LINEAR_PROBE = Recipe(
 
 WISE_FT = Recipe(
     title="WiSE-FT",
-    description="Weights between those before training and those after it, alpha of the way.",
+    description="Weights are interpolated between those before and after training; alpha 1 is after.",
     cites=("wortsman2022robust",),
     settings={"alpha": 0.5},
     check=_check_alpha,
@@ -98,7 +98,7 @@ WISE_FT = Recipe(
 
 SOUP = Recipe(
     title="Greedy model soup",
-    description="The mean of the weights of several seeds, each taken in where the validation accuracy does not fall.",
+    description="Greedy model soup: mean of the weights of several seeds, each added unless validation accuracy falls.",
     cites=("wortsman2022model",),
     finish=greedy_soup,
     joins_seeds=True,
@@ -106,7 +106,7 @@ SOUP = Recipe(
 
 BALANCED = Recipe(
     title="Balanced groups",
-    description="All groups of images count alike: those of one class and, where named, one value of a fact.",
+    description="All groups of images have equal weight: a group is a class or, where named, a class and a value of a fact.",
     cites=("kirichenko2023last",),
     settings={"by": ""},
     weigh=balanced,

@@ -63,7 +63,7 @@ def _check_share(*, share: float) -> None:
 
 SUBSET = Recipe(
     title="Subset of classes",
-    description="Only images of the chosen classes, or of groups of classes merged into one: the head is one over these.",
+    description="Only images of the chosen classes, or of groups of classes merged into one; the head has only these.",
     cites=("hendrycks2021natural",),
     settings={"classes": "", "groups": ""},
     select=of_some_classes,
@@ -71,7 +71,7 @@ SUBSET = Recipe(
 
 SPLIT = Recipe(
     title="Part of a hard dataset",
-    description="A share of the images of every class is trained with; the others are listed, to be measured.",
+    description="Trains on a share of the images of every class, and lists the others as a test set.",
     cites=("hendrycks2021natural",),
     settings={"share": 0.8},
     check=_check_share,

@@ -48,16 +48,16 @@ class NetworkOptions(Options):
         bounds=Bounds(1),
     )
     warmup: float = option(0.0, "Epochs of linear warm-up.", bounds=Bounds(0))
-    freeze: tuple[str, ...] = option((), "Layers to leave as they are, by the beginning of their names, comma-separated.")
+    freeze: tuple[str, ...] = option((), "Layers to freeze, by the beginning of their names, comma-separated.")
     batch_norms: Literal["train", "frozen"] = option(
-        "train", "Whether batch norms take the statistics of the training pictures, or keep those they have."
+        "train", "Whether batch norms take the statistics of the training images, or keep those they have."
     )
     clip_gradient: float | None = option(None, "Norm that gradients are clipped to.", bounds=POSITIVE)
     patience: int | None = option(
         None, "Epochs without a better accuracy on the validation split before training stops.", bounds=Bounds(1)
     )
     image_size: int | None = option(
-        None, "Side of the training pictures in pixels.  [default: the model's own]", bounds=Bounds(8, 4096)
+        None, "Side of the training images in pixels.  [default: the model's own]", bounds=Bounds(8, 4096)
     )
 
 
@@ -116,10 +116,10 @@ class GridOptions(CorruptionChoice, TrainingSettings):
     corruptions: tuple[str, ...] = option(("all",), CORRUPTIONS, common=True)
     severities: tuple[int, ...] = option((3,), SEVERITIES, bounds=Bounds(1, 5), common=True)
     judge_on: str | None = option(
-        None, "Images to judge the trained models on.  [default: a part of the dataset, see --judge-share]", common=True
+        None, "Images to test the trained models on.  [default: a part of the dataset, see --judge-share]", common=True
     )
     judge_share: float = option(
-        0.3, "Share of the images that are kept to judge the models on, by class and by whole clusters.", bounds=SHARE
+        0.3, "Share of the images held out to test the models on, by class and by whole clusters.", bounds=SHARE
     )
     models: str = option("recipes", "Folder for the trained models.", is_path=True, common=True)
     seeds: int = option(3, SEEDS, bounds=Bounds(1, 1000), common=True)

@@ -30,7 +30,7 @@ LABEL_SMOOTHING = Recipe(
 
 MIXUP = Recipe(
     title="Mixup",
-    description="Weighted means of two pictures and of their labels; alpha is 1 for CIFAR, 0.2 for ImageNet.",
+    description="Weighted means of two images and of their labels; alpha is 1 for CIFAR, 0.2 for ImageNet.",
     cites=("zhang2018mixup",),
     settings={"alpha": 1.0},
     bounds={"alpha": SOME},
@@ -41,7 +41,7 @@ MIXUP = Recipe(
 
 CUTMIX = Recipe(
     title="CutMix",
-    description="A rectangle of another picture, with as much of its label as of the area.",
+    description="A rectangle is replaced by that of another image, and labels are mixed by area.",
     cites=("yun2019cutmix",),
     settings={"alpha": 1.0, "probability": 0.5},
     bounds={"alpha": SOME, "probability": PART},
@@ -52,7 +52,7 @@ CUTMIX = Recipe(
 
 MOEX = Recipe(
     title="Moment exchange",
-    description="Mean and deviation of early features are exchanged between pictures, and a tenth of their labels.",
+    description="Mean and standard deviation of early features are exchanged between images, and a tenth of their labels.",
     cites=("li2021feature",),
     settings={"share": 0.9, "probability": 1.0},
     bounds={"share": PART, "probability": PART},
@@ -63,7 +63,7 @@ MOEX = Recipe(
 
 ADVERSARIAL = Recipe(
     title="Adversarial training",
-    description="Pictures moved against the network by one step from a random start, or by free replays of each batch.",
+    description="Adversarial training: FGSM from a random start, or free adversarial training with replays of each batch.",
     cites=("wong2020fast", "shafahi2019adversarial"),
     settings={"epsilon": 8.0, "stride": 1.25, "replays": 1},
     bounds={"epsilon": Bounds(0, 255), "stride": Bounds(0, 1000), "replays": Bounds(1, 100)},
@@ -74,7 +74,7 @@ ADVERSARIAL = Recipe(
 
 CONFIDENCE_BRANCH = Recipe(
     title="Confidence branch",
-    description="A further output learns how sure the network is, by paying for hints; feeds the OOD detector confidence.",
+    description="An extra output learns the network's confidence, with hints at a cost; feeds the OOD detector confidence.",
     cites=("devries2018learning",),
     settings={"budget": 0.3, "weight": 0.1, "hints": 0.5},
     bounds={"budget": SOME, "weight": Bounds(0, 1000), "hints": PART},
@@ -85,7 +85,7 @@ CONFIDENCE_BRANCH = Recipe(
 
 ROTATION_HEAD = Recipe(
     title="Rotation head",
-    description="A further output tells by how much a picture was rotated; feeds the OOD detector rotation.",
+    description="An extra output predicts by how much an image was rotated; feeds the OOD detector rotation.",
     cites=("hendrycks2019using",),
     settings={"weight": 0.5},
     bounds={"weight": Bounds(0, 1000)},
@@ -96,7 +96,7 @@ ROTATION_HEAD = Recipe(
 
 OUTLIER_EXPOSURE = Recipe(
     title="Outlier exposure",
-    description="On images of none of the classes the network learns to give all classes the same probability.",
+    description="On outliers (images of none of the classes) the network learns to predict uniform probabilities.",
     cites=("hendrycks2019deep",),
     settings={"weight": 0.5, "ratio": 2.0},
     bounds={"weight": Bounds(0, 1000), "ratio": SOME},
@@ -107,7 +107,7 @@ OUTLIER_EXPOSURE = Recipe(
 
 REJECT_CLASS = Recipe(
     title="Reject class",
-    description="One class more, for images of none of the others; feeds the OOD detector confidence.",
+    description="One more class, for outliers (images of none of the others); feeds the OOD detector confidence.",
     cites=("hendrycks2021natural",),
     settings={"ratio": 1.0},
     bounds={"ratio": SOME},
@@ -119,7 +119,7 @@ REJECT_CLASS = Recipe(
 
 LORA = Recipe(
     title="Low-rank adaptation",
-    description="The body stays as it is, and learns a product of two thin matrices beside the weights of each layer.",
+    description="Low-rank adaptation: weights are frozen, and each layer learns a low-rank update of them.",
     cites=("hu2022lora",),
     settings={"rank": 8, "alpha": 16.0},
     levels=("network",),
@@ -129,7 +129,7 @@ LORA = Recipe(
 
 LP_FT = Recipe(
     title="Linear probe, then fine-tuning",
-    description="First the head alone, then the whole network at a tenth of the rate: features are distorted less.",
+    description="First the head alone (linear probe), then the network at a tenth of the rate: less feature distortion.",
     cites=("kumar2022fine",),
     levels=("network",),
     # with the statistics of batches the features would be others than those that the head was fitted to
@@ -138,7 +138,7 @@ LP_FT = Recipe(
 
 EMA = Recipe(
     title="Averaged weights",
-    description="An exponential moving average of the weights over the steps is what is kept.",
+    description="The result is an exponential moving average of the weights over the steps.",
     cites=("polyak1992acceleration",),
     settings={"decay": 0.999},
     bounds={"decay": Bounds(0, 1, open_above=True)},

@@ -77,7 +77,7 @@ def _check(*, loss: str, frames: int = 0) -> None:
 
 VIDEO = Recipe(
     title="Frames of clips",
-    description="Frames spread over each clip, every class a yes or no, and the published hyperparameters of fine-tuning.",
+    description="Fine-tuning on frames spread over each clip, with a sigmoid for every class and published hyperparameters.",
     cites=("shankar2021do",),
     settings={"frames": 15, "loss": "sigmoid"},
     check=_check,
@@ -89,7 +89,7 @@ VIDEO = Recipe(
 
 MULTI_LABEL = Recipe(
     title="Several labels an image",
-    description="Every class is a yes or no of its own, by a sigmoid: for images with several labels.",
+    description="A sigmoid for every class (binary cross-entropy), for images with several labels.",
     loss=LOSS,
     multi_label=True,
 )

@@ -310,13 +310,13 @@ class Calibration:
         if beyond.sum() > MOST_BEYOND:
             likes = ", ".join(names(int(place)) for place in np.argsort(-beyond, kind="stable")[:3] if beyond[place])
             return (
-                f"{_percent(float(beyond.sum()))} of the predictions are more than any shift that was tried gave their "
-                f"class ({likes}); are these images of other classes, or of few?"
+                f"{_percent(float(beyond.sum()))} of the predictions exceed what any of the shifts gave their class "
+                f"({likes}): do these images show other classes, or only a few?"
             )
         signal, least = view.look().signals[0], min(one.signals[0] for one in self.looks)
         if signal < least / 2:
-            tried = f"the least under the shifts that were tried is {_percent(least)}"
-            return f"its mean confidence within the limits of classes is {_percent(signal)}, and {tried}"
+            lowest = f"the lowest under any of the shifts is {_percent(least)}"
+            return f"its mean confidence within the class limits is {_percent(signal)}; {lowest}"
         return None
 
     def covered(self, level: float = 0.95) -> float:

@@ -21,14 +21,17 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
 
     unlabelled: tuple[str, ...] = option(
         (),
-        "Images whose accuracy is to be estimated, as from production: DIR or NAME=DIR; repeatable.",
+        "Unlabelled images, as from production, on which to estimate the accuracy: DIR or NAME=DIR; repeatable.",
         repeatable=True,
         common=True,
     )
     calibrated_on: int = option(
-        300, "Labelled images that are put through the corruptions to calibrate the estimate.", bounds=Bounds(40)
+        300,
+        "Number of labelled images that are corrupted to calibrate the estimate, at severities 1, 3 and 5 where "
+        "--severities is not given.",
+        bounds=Bounds(40),
     )
-    estimated_on: int = option(2000, "Images drawn of each unlabelled dataset.", bounds=Bounds(40))
+    estimated_on: int = option(2000, "Number of images drawn from each unlabelled dataset.", bounds=Bounds(40))
 
     def fits(self, dataset: Dataset) -> bool:  # noqa: ARG002
         """Only where there is something to estimate."""

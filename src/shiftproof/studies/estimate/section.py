@@ -27,11 +27,11 @@ def draw_estimate(findings: Sequence[Finding], page: Page) -> Section:
 
     main = table("Estimated accuracy", ["dataset"], "estimated_accuracy")
     details = [
-        *table("In slices", ["dataset", "fact", "group"], "estimated_group_accuracy"),
-        *table("By other ways, as published", ["dataset", "estimate"], "published_estimate"),
-        *table("How far estimates were off", ["dataset", "estimate"], "estimate_error", "estimate_coverage"),
+        *table("By slice", ["dataset", "fact", "group"], "estimated_group_accuracy"),
+        *table("By published estimators", ["dataset", "estimate"], "published_estimate"),
+        *table("Error of the estimators on held-out shifts", ["dataset", "estimate"], "estimate_error", "estimate_coverage"),
     ]
-    lead = "Accuracy on images that nobody has labelled, estimated from what the model says of them."
+    lead = "Accuracy on unlabelled images, estimated from the model's predictions."
     return Section("estimate", "Accuracy without labels", lead, details, main, estimate_headlines(page))
 
 

@@ -54,7 +54,7 @@ HOW = (
     "log-odds of the accuracy, linear in those of the mean confidence and of the share of predictions that leave no class "
     "with more images than chance would give it; temperatures from the clean labelled images"
 )
-JUDGED = "each shift by shifts of other groups, on the half of the images that took no part"
+JUDGED = "each shift from shifts of other groups, on the half of the images that was held out"
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class EstimateStudy(CorruptedStudy):
             return
         told = {"estimate": HOW, "labelled": dataset_ref(self.dataset).name}
         subject = evidence.Subject.of(run, found).also({"dataset": name}, told)
-        method = f"as far as estimates were off in {len(made.attempts)} tries, {JUDGED}"
+        method = f"from the errors of a cross-validation with {len(made.attempts)} estimates: {JUDGED}"
         cases = "" if found.clusters.numbers is None else counted(found.clusters.count, found.clusters.case)
         within = Interval(*made.interval(view.look()), method=method, cases=cases)
         yield subject.number("estimated_accuracy", made.estimate(view.look()), within)
@@ -180,7 +180,7 @@ class EstimateStudy(CorruptedStudy):
         facts = [one for one in all_slices(found.facts, ranges=RANGES) if not one.why_useless]
         groups = [(one.fact, one.groups == place, one.names[place]) for one in facts for place in large_enough(one.groups)]
         groups += [("predicted class", predicted == place, names[place]) for place in large_enough(predicted)]
-        method = f"as far as estimates of slices were off, {JUDGED}"
+        method = f"from the errors of slices in a cross-validation: {JUDGED}"
         for fact, rows, name in groups:
             look = view.look(rows)
             ends = made.interval_in_slice(look)

@@ -13,16 +13,16 @@ class GateOptions(Options):
     TITLE: ClassVar[str] = "Gate"
 
     against: str | None = option(
-        None, "What to compare with: a model, the name of a stored one, or a file of --write-baseline.", common=True
+        None, "What to compare with: a model, the name of a stored one, or a file that --write-baseline wrote.", common=True
     )
     margin: float | None = option(
         None,
-        "How much worse than the baseline the model may be, in points where the metric is a share.",
+        "Non-inferiority margin, how much worse than the baseline the model may be; in points where the metric is a share.",
         bounds=Bounds(0),
         common=True,
     )
-    least: float | None = option(None, "Least value of the metric, in percent where it is a share.", common=True)
-    most: float | None = option(None, "Highest value, for metrics that are better the lower they are.", common=True)
+    least: float | None = option(None, "Minimum value of the metric, in percent where it is a share.", common=True)
+    most: float | None = option(None, "Maximum value, for metrics that are better the lower they are.", common=True)
     metric: tuple[str, ...] = option(
         (),
         "Metric of the rules, see docs/gate.md; repeatable.  [default: top1_accuracy]",
@@ -31,21 +31,21 @@ class GateOptions(Options):
     )
     slices: tuple[str, ...] = option(
         (),
-        "Hold each group of images to the limits too: facts such as site, one group as site=pier, class, or all; "
-        "comma-separated.",
+        "Apply the limits to each group of images too: facts (metadata) such as site, one group as site=pier, class, or "
+        "all; comma-separated.",
         common=True,
     )
     under: tuple[str, ...] = option(
-        (), "Hold the model to the limits under a corruption too, as fog:3; repeatable.", repeatable=True, common=True
+        (), "Apply the limits under a corruption too, as fog:3; repeatable.", repeatable=True, common=True
     )
     rules: str | None = option(
-        None, "File of rules.  [default: shiftproof.toml, where it is there and no rule is typed]", is_path=True, common=True
+        None, "File of rules.  [default: shiftproof.toml, if it exists and no limit is given]", is_path=True, common=True
     )
     undecided: Literal["pass", "fail"] | None = option(
-        None, "What too few images count as.  [default: neither, exit code 4]", common=True
+        None, "Verdict where there are too few images to decide.  [default: undecided, exit code 4]", common=True
     )
     write_baseline: str | None = option(
-        None, "Write the results of MODEL as a baseline file for git, and judge nothing.", is_path=True, common=True
+        None, "Write the results of MODEL as a baseline file for git, without a comparison.", is_path=True, common=True
     )
 
 
@@ -57,7 +57,7 @@ class GateFiles(Options):
     junit: str | None = option(None, "Also write the checks as JUnit XML.", is_path=True, common=True)
     markdown: str | None = option(
         None,
-        "Also write as Markdown: a comment for a pull request, with checks, worst slices and pictures' names.",
+        "Also write as Markdown: a comment for a pull request, with checks, worst slices and names of images.",
         is_path=True,
         common=True,
     )

@@ -192,7 +192,7 @@ def _advice(check: Check) -> str:
         else f"the {measured} is the limit itself, which no number of images would decide"
     )
     what = f"a drop of {size}" if check.kind == "margin" else f"a value {size} on the wrong side"
-    return f"{more}; these {counted(check.images, 'image')} would notice {what} with 80 % power"
+    return f"{more}; these {counted(check.images, 'image')} would detect {what} with 80 % power"
 
 
 def rounded(number: int) -> int:

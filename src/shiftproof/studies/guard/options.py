@@ -27,12 +27,12 @@ class GuardOptions(ThresholdOptions):
     shifted: tuple[str, ...] = option(
         SHIFTS,
         "Covariate-shifted images of the same classes: NAME=DIR, or a corruption of DATASET as fog:3, on which coverage and "
-        "false positives are measured too; repeatable, none for none.",
+        "false positives are measured too; repeatable; none to skip.",
         repeatable=True,
         common=True,
     )
     coverage: float = option(0.9, "Coverage that prediction sets promise.", bounds=SHARE, common=True)
-    bank: int = option(2000, "Training images that KNN keeps in the guard.", bounds=Bounds(1))
+    bank: int = option(2000, "Number of training images that KNN keeps in the guard.", bounds=Bounds(1))
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         """As for a threshold; an FPR of 5 % where nothing was chosen, and failures as positives where no OOD images are."""
@@ -55,10 +55,10 @@ class WatchOptions(Options):
     TITLE: ClassVar[str] = "Watching"
 
     guarded_model: str | None = option(
-        None, "The model of the guard, as MODEL elsewhere.  [default: guarded.onnx in the guard's folder]", common=True
+        None, "The guard's model, named as MODEL elsewhere.  [default: guarded.onnx in the guard's folder]", common=True
     )
     false_alarm: float = option(
         0.01, "Probability that drift is ever reported where there is none.", bounds=SHARE, common=True
     )
-    window: int = option(100, "Images of a window, of which shares are shown.", bounds=Bounds(1), common=True)
+    window: int = option(100, "Window size of the running shares, in images.", bounds=Bounds(1), common=True)
     threshold: str | None = option(None, "Another threshold of the guard: how it was chosen, as 'FPR at most 1 %'.")

@@ -4,7 +4,7 @@ from shiftproof.studies.kind import StudyKind
 
 KIND = StudyKind(
     title="Likely label errors",
-    question="Which images have a label that is likely wrong, and what is the accuracy once people have corrected them?",
+    question="Which labels are likely wrong, and what is the accuracy after reviewers have corrected them?",
     study="shiftproof.studies.labels.study:LabelStudy",
     options="shiftproof.studies.labels.options:LabelOptions",
     section="shiftproof.studies.labels.section:SECTION",

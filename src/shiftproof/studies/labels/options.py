@@ -20,11 +20,11 @@ class LabelOptions(StudyOptions):
 
     judge: Literal["auto", "model", "head"] = option(
         "auto",
-        "Probabilities by the model, or by heads that are cross-validated on its features. auto: heads where it lacks "
-        "classes of the images or declares that it was trained on them.",
+        "Probabilities of the model, or of linear heads that are cross-validated on its features. auto: heads where the "
+        "model lacks classes of the images or declares that it was trained on them.",
     )
-    folds: int = option(5, "Parts of the images that heads are cross-validated on.", bounds=Bounds(2))
-    suspects: float = option(0.1, "Share of the images, the likeliest errors first, that are shown.", bounds=Bounds(0, 1))
+    folds: int = option(5, "Cross-validation folds of the heads.", bounds=Bounds(2))
+    suspects: float = option(0.1, "Share of the images to show, the likeliest label errors first.", bounds=Bounds(0, 1))
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         heads = {self.needs_head(model, dataset, context) for model in models}

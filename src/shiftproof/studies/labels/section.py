@@ -32,9 +32,7 @@ def draw_labels(findings: Sequence[Finding], page: Page) -> Section:
         *([Prose(bias)] if bias else []),
         *(page.pictures(gallery) for gallery in galleries_named(findings, "likely_label_errors")),
     ]
-    lead = (
-        "Images whose label is likely wrong: the least probable labels first, by probabilities that did not learn from them."
-    )
+    lead = "Images whose label is likely wrong, the least probable label first, by out-of-sample probabilities."
     return Section("labels", "Likely label errors", lead, [], main, label_headlines(page))
 
 

@@ -56,8 +56,8 @@ CHANGED = (REPLACED, UNTOLD)
 NOT_TOLD = "nothing that can be told"
 
 ONLY_SUSPECTS = (
-    "only images that these probabilities doubt were looked at: labels that are wrong where the prediction agrees with them "
-    "stay, so that the accuracy after the review is rather too high"
+    "only suspects were reviewed: a wrong label that the prediction agrees with stays, so that the corrected accuracy is "
+    "biased upwards"
 )
 
 
@@ -226,8 +226,8 @@ class LabelStudy(CleanStudy):
         """How many labels are confidently contradicted, where classes have thresholds."""
         if np.bincount(given_labels(judged.labels, judged.probabilities)).max() < LEAST:
             yield Skipped(
-                f"{run.dataset.name}: every class has one image and therefore no threshold, so that nothing is contradicted "
-                "confidently; images are ranked by the probability of their label"
+                f"{run.dataset.name}: every class has one image and therefore no threshold, so that no label is confidently "
+                "contradicted; images are ranked by the probability of their label"
             )
             return
         rate = label_error_rate(judged.labels, judged.probabilities, least=LEAST)
@@ -257,7 +257,7 @@ class LabelStudy(CleanStudy):
         items = tuple(
             GalleryItem(
                 str(row["id"]),
-                f"labelled {row['label']}, likelier {sure_of(str(row['suggested']), float(row['probability']))}"
+                f"labelled {row['label']}, suggested {sure_of(str(row['suggested']), float(row['probability']))}"
                 + verdict(place),
             )
             for place, row in zip(places.tolist(), judged.rows(places), strict=True)

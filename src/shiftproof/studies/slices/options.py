@@ -19,13 +19,11 @@ class SliceOptions(StudyOptions):
     TITLE: ClassVar[str] = "Slices"
 
     smallest_slice: int = option(
-        20, "Images that a slice must have, half of them in either half of the images.", bounds=Bounds(10)
+        20, "Minimum size of a slice, in images; half as many in each half of the images.", bounds=Bounds(10)
     )
-    to_confirm: int = option(
-        20, "Slices that one half of the images may hand to the other to confirm.", bounds=Bounds(1, 1000)
-    )
+    to_confirm: int = option(20, "Maximum number of candidates of one half to test on the other.", bounds=Bounds(1, 1000))
     facts_alone: bool = option(
-        False, "Look at the facts of the images alone: no pixels are read, no features are clustered."
+        False, "Search facts (metadata) and classes only: no pixels are read, no features are clustered."
     )
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:

@@ -20,23 +20,23 @@ def draw_slices(findings: Sequence[Finding], page: Page) -> Section:
     gaps = named(findings, "slice_gap")
     numbers = [one for name in ("slice_accuracy", "slice_gap", "slice_gap_p") for one in named(findings, name)]
     table: list[Part] = (
-        [columns_table("Slices, confirmed on images that did not find them", numbers, [*several, "slice", "found by"])]
-        if numbers
-        else []
+        [columns_table("Slices, confirmed on held-out images", numbers, [*several, "slice", "found by"])] if numbers else []
     )
     told = [_tried(one) for one in named(findings, "confirmed_slices")]
     common = [f"{_name(one)}: {one.convention['in common']}." for one in gaps if "in common" in one.convention]
     rules = [f"{_name(one)}: {one.convention['gate rule']}" for one in gaps]
     pictures = [page.pictures(gallery) for gallery in galleries_named(findings, "slice_examples")]
     details: list[Part] = [
-        *([Prose(["Besides, more frequent among their images than among others:", *common])] if common else []),
+        *([Prose(["Over-represented in each slice:", *common])] if common else []),
         *(
             [Prose(["As rules of the gate, on the manifest that shiftproof slices --manifest writes:", *rules])]
             if rules
             else []
         ),
     ]
-    lead = "Groups of images that go wrong together: by facts and their pairs, class, WordNet, pixels and features."
+    lead = (
+        "Groups of images with a high error rate: by facts (metadata) and pairs of them, class, WordNet, pixels, features."
+    )
     return Section("slices", "Slices", lead, details, [*table, Prose(told), *pictures], slice_headlines(page))
 
 

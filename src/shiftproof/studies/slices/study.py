@@ -189,7 +189,7 @@ class SliceStudy(CleanStudy):
     def _told(self, run: Run, read: Predictions, found: Found) -> Iterator[Finding]:
         subject = evidence.Subject.of(run, read).take(read.labelled)
         told = {
-            "tried": f"{found.tried:,} groups on one half of the images, {found.handed_over} handed to the other half",
+            "tried": f"{found.tried:,} candidates on one half of the images, {found.handed_over} tested on the other half",
             "test": f"Fisher's exact test, one-sided, Holm's correction for {found.handed_over} slices, at {100 * SURE:g} %",
         }
         yield subject.also(told=told).number("confirmed_slices", len(found.slices))
@@ -201,7 +201,7 @@ class SliceStudy(CleanStudy):
             inside = subject.take(found.confirms & one.members).also(about, {**told, **rule})
             yield inside.share("slice_accuracy", found.correct[found.confirms & one.members])
             clustered = subject.clusters.numbers is not None
-            method = f"Newcombe{', at the effective number of images' if clustered else ''}, at {level:.4g}"
+            method = f"Newcombe{', at the effective sample size' if clustered else ''}, at {level:.4g}"
             within = Interval(*one.gap.interval, method=f"{method} for {found.handed_over} slices together")
             yield confirming.number("slice_gap", one.gap.gap, within)
             yield confirming.number("slice_gap_p", one.p)
@@ -222,7 +222,7 @@ def _clusters(predictions: Predictions, common: partial[str]) -> Iterator[Groupi
     for clusters in by_features(predictions.features):
         count = int(clusters.max()) + 1
         words = [common(clusters == place) if (clusters == place).any() else "" for place in range(count)]
-        names = [f"alike by features {place + 1} of {count}" for place in range(count)]
+        names = [f"feature cluster {place + 1} of {count}" for place in range(count)]
         yield Grouping(
             "features", [f"{name}: {told}" if told else name for name, told in zip(names, words, strict=True)], clusters
         )

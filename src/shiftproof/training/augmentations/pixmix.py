@@ -172,7 +172,7 @@ def _check_pixmix(*, rounds: int, beta: float, severity: float, fractals: int) -
 
 PIXMIX = Recipe(
     title="PixMix",
-    description="Pictures mixed with fractals and with themselves, by sums and products.",
+    description="Images mixed with fractals and with themselves, by sums and products.",
     cites=("hendrycks2022pixmix",),
     settings={"rounds": 4, "beta": 3.0, "severity": 3.0, "fractals": 200},
     bounds={"rounds": Bounds(1, 100), "beta": Bounds(0, 1000, open_below=True), "fractals": Bounds(1, 100_000)},

@@ -97,7 +97,7 @@ def _check_augmix(*, severity: float, width: int, depth: int, alpha: float, **_:
 
 AUGMIX = Recipe(
     title="AugMix",
-    description="Mixtures of chains of operations, two a picture, and a loss that holds the network to one answer for them.",
+    description="Mixtures of chains of augmentations, two per image, and a consistency loss (Jensen-Shannon divergence).",
     cites=("hendrycks2020augmix",),
     settings={"severity": 3.0, "width": 3, "depth": 0, "alpha": 1.0, "consistency": 12.0},
     bounds={
@@ -182,7 +182,7 @@ def _check_bins(*, bins: int, magnitude: int = 0, operations: int = 1) -> None:
 
 RANDAUGMENT = Recipe(
     title="RandAugment",
-    description="Two of fourteen operations in turn, drawn for each picture, all at one magnitude.",
+    description="Two of fourteen operations in turn, drawn for each image, all at one magnitude.",
     cites=("cubuk2020randaugment",),
     settings={"operations": 2, "magnitude": 9, "bins": 31},
     bounds={"operations": Bounds(1, 100)},
@@ -193,7 +193,7 @@ RANDAUGMENT = Recipe(
 
 TRIVIALAUGMENT = Recipe(
     title="TrivialAugment",
-    description="One of fourteen operations at a random magnitude, drawn for each picture.",
+    description="One of fourteen operations at a random magnitude, drawn for each image.",
     cites=("muller2021trivialaugment",),
     settings={"bins": 31},
     augmentations=("trivialaugment", *MOVES),

@@ -22,7 +22,7 @@ def _check_clahe(*, clip_limit: float) -> None:
 
 CLAHE = Recipe(
     title="CLAHE",
-    description="Training on pictures after contrast-limited adaptive histogram equalisation, which stays before the model.",
+    description="Contrast-limited adaptive histogram equalisation, which becomes part of the model's preprocessing.",
     cites=("hendrycks2019benchmarking",),
     settings={"clip_limit": 2.0},
     bounds={"clip_limit": Bounds(0, 1000, open_below=True)},
@@ -43,7 +43,7 @@ def _check_denoise(*, strength: float) -> None:
 
 DENOISE = Recipe(
     title="Denoising",
-    description="Training on pictures denoised by non-local means, which stays before the model.",
+    description="Denoising by non-local means, which becomes part of the model's preprocessing.",
     cites=("hendrycks2019benchmarking", "buades2005non"),
     settings={"strength": 10.0},
     bounds={"strength": Bounds(0, 1000, open_below=True)},

@@ -120,7 +120,7 @@ def _check_cutout(*, side: float, holes: int) -> None:
 
 CUTOUT = Recipe(
     title="Cutout",
-    description="A square of half the picture's side is covered, in a random place.",
+    description="A square of half the image's side is masked, in a random place.",
     cites=("devries2017improved",),
     settings={"side": 0.5, "holes": 1},
     bounds={"holes": Bounds(1, 1000)},
@@ -162,7 +162,7 @@ def _check_noise(*, kind: str, most: float, share: float) -> None:
 
 NOISE = Recipe(
     title="Noise",
-    description="Gaussian or uniform noise of a random strength on half of the pictures.",
+    description="Gaussian or uniform noise of a random strength on half of the images.",
     cites=("rusak2020simple",),
     settings={"kind": "gaussian", "most": 0.4, "share": 0.5},
     bounds={"most": Bounds(0, 100, open_below=True)},
@@ -222,7 +222,7 @@ def _said(*, names: str, **_: Any) -> tuple[str, ...]:
 
 CORRUPTED = Recipe(
     title="Corruptions as augmentation",
-    description="Each picture under one of the named corruptions, joined by /, at a random severity.",
+    description="Each image under one of the named corruptions, joined by /, at a random severity.",
     cites=("shankar2021do",),
     settings={"names": "gaussian_noise", "least": 1, "most": SEVERITIES, "share": 1.0},
     augmentations=_said,

@@ -90,7 +90,7 @@ def _check_stylized(*, strength: float, share: float, **_: Setting) -> None:
 
 STYLIZED = Recipe(
     title="Amplitude spectra of other photos (a stand-in for Stylized-ImageNet)",
-    description="Pictures keep their phases and take the amplitudes of other photos: a stand-in for style transfer.",
+    description="Fourier phases are kept, and amplitudes taken from other photos: a stand-in for style transfer.",
     cites=("geirhos2019imagenet", "xu2021fourier", "huang2017arbitrary"),
     settings={"strength": 1.0, "share": 0.5, "encoder": "", "decoder": ""},
     augmentations=_shown,

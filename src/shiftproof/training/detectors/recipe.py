@@ -142,7 +142,7 @@ def _check(*, preset: str, flip: float, regions: int, unlabelled: str) -> None:
 
 BOXES = Recipe(
     title="Object detector",
-    description="Faster R-CNN or RetinaNet on boxes, pictures mirrored at random; hyperparameters of a paper by its preset.",
+    description="Faster R-CNN or RetinaNet on boxes, with random flips; hyperparameters of a paper by its preset.",
     cites=("ren2015faster", "lin2017feature", "lin2017focal", "shankar2021do", "li2021rethinking"),
     settings={"preset": "", "flip": 0.5, "regions": 512, "unlabelled": "unknown"},
     levels=("network",),
