@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
 from collections.abc import Iterator
@@ -197,3 +198,66 @@ def test_the_command_publishes_a_file_of_results(shiftproof: Shiftproof, results
     assert json.loads(said.out)[0]["numbers"] == 1
     assert (tmp_path / "repo" / ".eval_results" / "photos.yaml").is_file()
     assert shiftproof("publish", str(tmp_path / "none.json"), "huggingface").code == 1
+
+
+STRANGE: dict[str, dict[str, object]] = {
+    "command": {"command": 5},
+    "made": {"made": ["2026"]},
+    "versions": {"versions": {"shiftproof": {}}},
+}
+STRANGE_NUMBERS: tuple[dict[str, object], ...] = (
+    {"metric": {}},
+    {"about": None},
+    {"about": {"model": []}},
+    {"value": "0.9"},
+    {"value": 10**400},
+    {"images": None},
+    {"clusters": "many"},
+    {"level": "95"},
+)
+
+
+@pytest.mark.parametrize("strange", [*STRANGE.values(), *STRANGE_NUMBERS], ids=lambda one: str(one)[:30])
+def test_results_of_a_stranger_are_refused_before_anything_is_written(
+    results: sp.Results, tmp_path: Path, strange: dict[str, object]
+) -> None:
+    data = json.loads(results.to_json())
+    (data["findings"][0] if strange in STRANGE_NUMBERS else data).update(strange)
+    (tmp_path / "results.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(BadInput, match="no results"):
+        sp.publish(tmp_path / "results.json", "huggingface", folder=tmp_path / "repo")
+    assert not (tmp_path / "repo").exists()
+
+
+def test_an_interval_without_an_end_is_read_back(results: sp.Results, tmp_path: Path) -> None:
+    unsure = dataclasses.replace(results, findings=(found("top1_accuracy", 0.5, interval=Interval(0.4, float("nan"))),))
+    (tmp_path / "results.json").write_text(unsure.to_json(), encoding="utf-8")
+    sp.publish(tmp_path / "results.json", "huggingface", folder=tmp_path)
+    assert "50.0" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_nothing_in_results_ends_the_section_of_a_card_or_writes_html_into_it(results: sp.Results, tmp_path: Path) -> None:
+    hostile = f"<img src=x>`caf\udce9 {END}"
+    strange = dataclasses.replace(
+        results,
+        command=hostile,
+        versions={"shiftproof": hostile},
+        datasets=(DatasetCard(hostile, hostile, images=1000, labelled=1000),),
+    )
+    card = tmp_path / "README.md"
+    card.write_text(f"About {END} in general\n", encoding="utf-8")
+    sp.publish(strange, "huggingface", folder=tmp_path)
+    once = card.read_text(encoding="utf-8")
+    assert once.count(END) == 2
+    assert all(line.startswith("    ") for line in once.splitlines() if "<img" in line)
+    sp.publish(strange, "huggingface", folder=tmp_path)
+    assert card.read_text(encoding="utf-8") == once
+
+
+def test_a_card_is_left_alone_where_the_benchmark_is_refused(results: sp.Results, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="ORGANISATION/NAME"):
+        sp.publish(results, "huggingface", options=sp.PublishOptions(benchmark="photos"), folder=tmp_path)
+    options = sp.PublishOptions(benchmark="me/photos", benchmark_metric="mistake_distance")
+    with pytest.raises(BadInput, match="not a number"):
+        sp.publish(results, "huggingface", options=options, folder=tmp_path)
+    assert not any(tmp_path.iterdir())
