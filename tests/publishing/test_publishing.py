@@ -16,6 +16,7 @@ import shiftproof as sp
 from command import Shiftproof
 from patience import wait_until
 from shiftproof.errors import BadInput
+from shiftproof.publishing import numbers_of, refusals_told
 from shiftproof.publishing.huggingface import BEGIN, END
 from shiftproof.types import DatasetCard, Interval, Measurement, ModelCard
 
@@ -261,3 +262,78 @@ def test_a_card_is_left_alone_where_the_benchmark_is_refused(results: sp.Results
     with pytest.raises(BadInput, match="not a number"):
         sp.publish(results, "huggingface", options=options, folder=tmp_path)
     assert not any(tmp_path.iterdir())
+
+
+def test_numbers_keep_names_of_their_own(results: sp.Results) -> None:
+    long = "x" * 300
+    sets = ("写真", "фото", "ab", "a b?", "a b!", long + "1", long + "2", "..", "photos")
+    values = {name: 0.1 * place for place, name in enumerate(sets)}
+    many = dataclasses.replace(
+        results, findings=tuple(found("error", value, dataset=name) for name, value in values.items())
+    )
+    numbers = numbers_of(many, "my|net")
+    assert sorted(numbers.values()) == sorted(values.values())
+    assert numbers["photos/error"] == values["photos"]
+    assert all(len(name) <= 240 and not name.startswith(".") for name in numbers)
+    assert numbers_of(dataclasses.replace(many, findings=many.findings[::-1]), "my|net") == numbers
+
+
+def test_a_refusal_repeats_no_password() -> None:
+    with (
+        pytest.raises(BadInput, match=r"Tracker refused the results: no answer of https://\.\.\.@host/api; try again"),
+        refusals_told("Tracker", "; try again", ValueError),
+    ):
+        raise ValueError("no answer of https://me:hush@host/api")
+
+
+@pytest.mark.parametrize("protocol", ["http", "postgresql", "nowhere"])
+def test_mlflow_repeats_no_password(results: sp.Results, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(BadInput, match="MLflow") as refused:
+        sp.publish(results, "mlflow", options=sp.PublishOptions(tracking_uri=f"{protocol}://me:hush@127.0.0.1:9/x"))
+    assert "hush" not in str(refused.value)
+
+
+def test_mlflow_takes_datasets_whose_names_look_alike_to_it(
+    results: sp.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    names = ("a?", "a!", "..", "x" * 300)
+    alike = dataclasses.replace(
+        results,
+        findings=tuple(found("error", 0.5, dataset=name) for name in names),
+        datasets=tuple(DatasetCard(name, f"print of {name[:2]}", 1, 1) for name in names),
+    )
+    uri = (tmp_path / "mlruns").as_uri()
+    (made,) = sp.publish(alike, "mlflow", options=sp.PublishOptions(tracking_uri=uri))
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("shiftproof").experiment_id])
+    assert len(run.data.metrics) == made.numbers == 4
+    assert {f"print of {name[:2]}" for name in names} <= set(run.data.params.values())
+
+
+def test_a_run_that_mlflow_stops_taking_is_marked_as_failed(
+    results: sp.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_text", full)
+    uri = (tmp_path / "mlruns").as_uri()
+    with pytest.raises(BadInput, match="no space left"):
+        sp.publish(results, "mlflow", options=sp.PublishOptions(tracking_uri=uri))
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("shiftproof").experiment_id])
+    assert run.info.status == "FAILED"
+
+
+def test_wandb_needs_a_folder(results: sp.Results, tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="refused the results: .*exists"):
+        sp.publish(results, "wandb", options=sp.PublishOptions(offline=True), folder=tmp_path / "file")
