@@ -335,5 +335,5 @@ def test_a_run_that_mlflow_stops_taking_is_marked_as_failed(
 def test_wandb_needs_a_folder(results: sp.Results, tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="refused the results: .*exists"):
+    with pytest.raises(BadInput, match=r"refused the results: .*exists"):
         sp.publish(results, "wandb", options=sp.PublishOptions(offline=True), folder=tmp_path / "file")

@@ -21,7 +21,6 @@ from shiftproof.options import Options, option
 from shiftproof.reports.headline import headline_measurements
 from shiftproof.types import Measurement, ModelCard, Results
 
-
 LONGEST_NAME = 200
 """Letters of the name of a number that every tracker takes, with what is added to it."""
 
