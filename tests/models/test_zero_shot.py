@@ -137,7 +137,8 @@ def test_a_scale_that_turns_the_order_of_classes_around_is_refused(tmp_path: Pat
 
 def test_eight_bit_embeddings_are_told(tmp_path: Path) -> None:
     shapes = {"text": ("F8_E4M3", [3, 4], [0, 12]), "logit_scale": ("F32", [1], [12, 16])}
-    head = json.dumps(
+    keys = ("dtype", "shape", "data_offsets")
+    head = json.dumps({name: dict(zip(keys, one, strict=True)) for name, one in shapes.items()})
         {name: dict(zip(("dtype", "shape", "data_offsets"), one, strict=True)) for name, one in shapes.items()}
     )
     (tmp_path / TEXT).write_bytes(len(head).to_bytes(8, "little") + head.encode() + bytes(16))
