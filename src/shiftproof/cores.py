@@ -44,7 +44,7 @@ def one_blas_thread() -> Iterator[None]:
     Half of an eigenvalue or singular value decomposition is one step after the other: on two cores it takes three times the
     CPU time where these are shared, since the other thread spins, and is hardly done sooner where they are not.
     """
-    global _limited  # noqa: PLW0603 - the libraries have one number of threads for the whole process
+    global _limited  # the libraries have one number of threads for the whole process
     with _LIMITING:
         if _limited == 0:
             _limits.append(_blas().limit(limits=1, user_api="blas"))
@@ -58,7 +58,8 @@ def one_blas_thread() -> Iterator[None]:
                 _limits.pop().restore_original_limits()
 
 
-_LIMITING, _limits = Lock(), []  # type: tuple[Lock, list[Any]]
+_LIMITING = Lock()
+_limits: list[Any] = []
 _limited = 0  # blocks of `one_blas_thread` that hold: the last one to end gives the threads back
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,21 @@ def test_the_whole_way_from_doubts_to_corrected_labels(shiftproof: Shiftproof, d
         model_options=sp.ModelSettings(preprocess=MODEL[2], classes=MODEL[4]),
     )
     assert [row["to do"] for row in planned] == [0], "what is stored of the images is found by their ids"
+
+
+@pytest.mark.usefixtures("network")
+def test_a_class_that_reviewers_saw_and_the_dataset_lacks_is_told(
+    shiftproof: Shiftproof, draw_photos: Callable[..., Path]
+) -> None:
+    photos = draw_photos(10)
+    mislabel(photos)
+    assert shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--project", "doubtful", "--quiet").code == 0
+    blue = {"choice": "good", "labels": ["blue"]}
+    judge(Database(Path("doubtful/review.sqlite")), {"green/blue-0.png": [blue, blue]})
+    shutil.rmtree(photos / "blue")
+    said = shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--reviewed", "doubtful")
+    assert said.code == 1
+    assert "reviewers saw blue" in said.err
 
 
 @pytest.mark.usefixtures("network")

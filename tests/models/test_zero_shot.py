@@ -139,8 +139,6 @@ def test_eight_bit_embeddings_are_told(tmp_path: Path) -> None:
     shapes = {"text": ("F8_E4M3", [3, 4], [0, 12]), "logit_scale": ("F32", [1], [12, 16])}
     keys = ("dtype", "shape", "data_offsets")
     head = json.dumps({name: dict(zip(keys, one, strict=True)) for name, one in shapes.items()})
-        {name: dict(zip(("dtype", "shape", "data_offsets"), one, strict=True)) for name, one in shapes.items()}
-    )
     (tmp_path / TEXT).write_bytes(len(head).to_bytes(8, "little") + head.encode() + bytes(16))
     with pytest.raises(BadInput, match="should be a safetensors file"):
         load_text_matrix(tmp_path / TEXT)
