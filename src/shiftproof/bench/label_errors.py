@@ -137,8 +137,8 @@ def corrected_images(images: Dataset, project: str, database: str | None) -> Vie
     seen = {key for item in known & verdicts.keys() for key in verdicts[item].labels}
     if lacking := sorted(seen - place_of.keys()):
         raise BadInput(
-            f"in images of {images.ref.name} reviewers saw {listed(lacking)}, and it has no such class; name the dataset that "
-            f"{found.project.title} was made from"
+            f"in images of {images.ref.name} reviewers saw {listed(lacking)}, and it has no such class; name the dataset "
+            f"that {found.project.title} was made from"
         )
 
     def corrected(sample: Sample) -> Sample:
