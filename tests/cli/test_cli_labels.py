@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,24 @@ def test_a_found_slice_becomes_a_rule_of_the_gate(shiftproof: Shiftproof, tmp_pa
     assert gate.code == 3, gate.err
     checks = json.loads(gate.out)["checks"]
     assert [one["verdict"] for one in checks if "pier" in json.dumps(one)] == ["fail"]
+
+
+@pytest.mark.usefixtures("network")
+def test_a_slice_of_any_name_can_be_a_rule(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    draw_dark_corner(tmp_path)
+    rows = (tmp_path / "photos.jsonl").read_text().replace('"pier"', json.dumps('no="1" pier\\'))
+    (tmp_path / "photos.jsonl").write_text(rows)
+    said = shiftproof(
+        *("slices", MODEL[0], "photos.jsonl", *MODEL[1:], "--manifest", "sliced.jsonl", "--facts-alone", "--json", "--quiet")
+    )
+    assert said.code == 0, said.err
+    (rule,) = {
+        one["convention"]["gate rule"] for one in json.loads(said.out)["findings"] if one.get("metric") == "slice_gap"
+    }
+    named = tomllib.loads(rule)["slices"]
+    assert named == 'site no="1" pier\\=yes'
+    gate = shiftproof(*("gate", MODEL[0], "sliced.jsonl", *MODEL[1:], "--least", 60, "--slices", named, "--quiet", "--json"))
+    assert gate.code == 3, gate.err
 
 
 @pytest.mark.usefixtures("network")
