@@ -24,7 +24,7 @@ from shiftproof.types import Classifier, Dataset
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'shiftproof[slurm]'")
 
-from shiftproof.runs.engines import slurm as slurm_engine  # noqa: E402 - which needs it
+from shiftproof.runs.engines import slurm as slurm_engine
 
 # submitit leaves its local processes to themselves
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
