@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import tomllib
@@ -103,6 +104,33 @@ def test_a_class_that_reviewers_saw_and_the_dataset_lacks_is_told(
     said = shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--reviewed", "doubtful")
     assert said.code == 1
     assert "reviewers saw blue" in said.err
+
+
+@pytest.mark.usefixtures("network")
+def test_names_that_a_spreadsheet_would_compute_are_texts(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
+    photos = draw_photos(4)
+    (photos / "blue").rename(photos / "=blue")
+    said = shiftproof("labels", MODEL[0], photos, *MODEL[1:3], "--project", "doubtful", "--suspects", 1, "--quiet")
+    assert said.code == 0, said.err
+    cells = [
+        cell for row in csv.reader(Path("doubtful/labels.csv").read_text(encoding="utf-8").splitlines()) for cell in row
+    ]
+    assert "'=blue" in cells
+    assert not [cell for cell in cells if cell.startswith("=")]
+
+
+@pytest.mark.usefixtures("network")
+def test_a_manifest_that_is_not_written_is_told(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
+    said = shiftproof("slices", MODEL[0], draw_photos(4), *MODEL[1:], "--manifest", "sliced.jsonl", "--quiet")
+    assert "no manifest is written: slices need" in said.err
+    assert not Path("sliced.jsonl").exists()
+
+
+def test_an_empty_name_of_a_table_is_told(shiftproof: Shiftproof) -> None:
+    for form in ("--latex", "--markdown"):
+        said = shiftproof("list", "recipes", form, "")
+        assert said.code == 1
+        assert "names no file" in said.err
 
 
 @pytest.mark.usefixtures("network")
