@@ -112,9 +112,8 @@ def test_names_that_a_spreadsheet_would_compute_are_texts(shiftproof: Shiftproof
     (photos / "blue").rename(photos / "=blue")
     said = shiftproof("labels", MODEL[0], photos, *MODEL[1:3], "--project", "doubtful", "--suspects", 1, "--quiet")
     assert said.code == 0, said.err
-    cells = [
-        cell for row in csv.reader(Path("doubtful/labels.csv").read_text(encoding="utf-8").splitlines()) for cell in row
-    ]
+    table = csv.reader(Path("doubtful/labels.csv").read_text(encoding="utf-8").splitlines())
+    cells = [cell for row in table for cell in row]
     assert "'=blue" in cells
     assert not [cell for cell in cells if cell.startswith("=")]
 
