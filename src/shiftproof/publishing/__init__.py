@@ -138,10 +138,10 @@ def origin_told(results: Results) -> dict[str, str]:
 
 
 @contextmanager
-def refusals_told(by: str, advice: str, *refusals: type[Exception]) -> Iterator[None]:
+def refusals_told(by: str, advice: str, refusal: type[Exception]) -> Iterator[None]:
     """What a tracker or the disk refuses becomes BadInput, without passwords that a URL in the message may hold."""
     try:
         yield
-    except (*refusals, OSError) as refused:
+    except (refusal, OSError) as refused:
         told = re.sub(r"(?<=://)[^/\s@]*@", "...@", str(refused))
         raise BadInput(f"{by} refused the results: {told}{advice}") from None
