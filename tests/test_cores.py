@@ -55,3 +55,24 @@ def test_matrices_are_factorised_on_one_thread_and_multiplied_on_as_many_as_befo
     with cores.one_blas_thread():
         assert 1 in threads()
     assert threads() == before
+
+
+def test_threads_come_back_after_blocks_that_overlap_nest_or_fail() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    np.linalg.eigh(np.eye(2))
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = cores.one_blas_thread(), cores.one_blas_thread()  # as in two threads
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert 1 in threads()
+        second.__exit__(None, None, None)
+        assert threads() == before
+        with pytest.raises(ValueError, match="wrong"), cores.one_blas_thread(), cores.one_blas_thread():
+            raise ValueError("wrong")
+        assert threads() == before

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # comes without types
@@ -43,8 +44,23 @@ def one_blas_thread() -> Iterator[None]:
     Half of an eigenvalue or singular value decomposition is one step after the other: on two cores it takes three times the
     CPU time where these are shared, since the other thread spins, and is hardly done sooner where they are not.
     """
-    with _blas().limit(limits=1, user_api="blas"):
+    global _limited  # the libraries have one number of threads for the whole process
+    with _LIMITING:
+        if _limited == 0:
+            _limits.append(_blas().limit(limits=1, user_api="blas"))
+        _limited += 1
+    try:
         yield
+    finally:
+        with _LIMITING:
+            _limited -= 1
+            if _limited == 0:
+                _limits.pop().restore_original_limits()
+
+
+_LIMITING = Lock()
+_limits: list[Any] = []
+_limited = 0  # blocks of `one_blas_thread` that hold: the last one to end gives the threads back
 
 
 @cache

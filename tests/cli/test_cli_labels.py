@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +92,47 @@ def test_the_whole_way_from_doubts_to_corrected_labels(shiftproof: Shiftproof, d
 
 
 @pytest.mark.usefixtures("network")
+def test_a_class_that_reviewers_saw_and_the_dataset_lacks_is_told(
+    shiftproof: Shiftproof, draw_photos: Callable[..., Path]
+) -> None:
+    photos = draw_photos(10)
+    mislabel(photos)
+    assert shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--project", "doubtful", "--quiet").code == 0
+    blue = {"choice": "good", "labels": ["blue"]}
+    judge(Database(Path("doubtful/review.sqlite")), {"green/blue-0.png": [blue, blue]})
+    shutil.rmtree(photos / "blue")
+    said = shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--reviewed", "doubtful")
+    assert said.code == 1
+    assert "reviewers saw blue" in said.err
+
+
+@pytest.mark.usefixtures("network")
+def test_names_that_a_spreadsheet_would_compute_are_texts(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
+    photos = draw_photos(4)
+    (photos / "blue").rename(photos / "=blue")
+    said = shiftproof("labels", MODEL[0], photos, *MODEL[1:3], "--project", "doubtful", "--suspects", 1, "--quiet")
+    assert said.code == 0, said.err
+    table = csv.reader(Path("doubtful/labels.csv").read_text(encoding="utf-8").splitlines())
+    cells = [cell for row in table for cell in row]
+    assert "'=blue" in cells
+    assert not [cell for cell in cells if cell.startswith("=")]
+
+
+@pytest.mark.usefixtures("network")
+def test_a_manifest_that_is_not_written_is_told(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
+    said = shiftproof("slices", MODEL[0], draw_photos(4), *MODEL[1:], "--manifest", "sliced.jsonl", "--quiet")
+    assert "no manifest is written: slices need" in said.err
+    assert not Path("sliced.jsonl").exists()
+
+
+def test_an_empty_name_of_a_table_is_told(shiftproof: Shiftproof) -> None:
+    for form in ("--latex", "--markdown"):
+        said = shiftproof("list", "recipes", form, "")
+        assert said.code == 1
+        assert "names no file" in said.err
+
+
+@pytest.mark.usefixtures("network")
 def test_slips_are_answered_before_anything_is_predicted(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
     photos = draw_photos(2)
     for options, told in (
@@ -139,6 +183,24 @@ def test_a_found_slice_becomes_a_rule_of_the_gate(shiftproof: Shiftproof, tmp_pa
     assert gate.code == 3, gate.err
     checks = json.loads(gate.out)["checks"]
     assert [one["verdict"] for one in checks if "pier" in json.dumps(one)] == ["fail"]
+
+
+@pytest.mark.usefixtures("network")
+def test_a_slice_of_any_name_can_be_a_rule(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    draw_dark_corner(tmp_path)
+    rows = (tmp_path / "photos.jsonl").read_text().replace('"pier"', json.dumps('no="1" pier\\'))
+    (tmp_path / "photos.jsonl").write_text(rows)
+    said = shiftproof(
+        *("slices", MODEL[0], "photos.jsonl", *MODEL[1:], "--manifest", "sliced.jsonl", "--facts-alone", "--json", "--quiet")
+    )
+    assert said.code == 0, said.err
+    (rule,) = {
+        one["convention"]["gate rule"] for one in json.loads(said.out)["findings"] if one.get("metric") == "slice_gap"
+    }
+    named = tomllib.loads(rule)["slices"]
+    assert named == 'site no="1" pier\\=yes'
+    gate = shiftproof(*("gate", MODEL[0], "sliced.jsonl", *MODEL[1:], "--least", 60, "--slices", named, "--quiet", "--json"))
+    assert gate.code == 3, gate.err
 
 
 @pytest.mark.usefixtures("network")

@@ -24,6 +24,8 @@ from shiftproof.types import Classifier, Dataset
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'shiftproof[slurm]'")
 
+from shiftproof.runs.engines import slurm as slurm_engine
+
 # submitit leaves its local processes to themselves
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -133,3 +135,35 @@ def test_without_sbatch_it_is_said_where_to_go(photos: Dataset, tmp_path: Path, 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadInput, match="there is no sbatch on this machine; log in to a node that has it"):
         fill(noting_model(tmp_path / "notes"), photos, tmp_path / "slurm", "slurm")
+
+
+class Waiting:
+    """A job that Slurm has."""
+
+    job_id = "7_0"
+
+
+def fake_squeue(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = folder / "squeue"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_engine, "QUEUE_SECONDS", 0.0)
+
+
+def test_a_users_own_view_of_the_queue_hides_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_squeue(tmp_path, '[ -n "$SQUEUE_STATES" ] || echo 7_0', monkeypatch)
+    monkeypatch.setenv("SQUEUE_STATES", "RUNNING")
+    jobs = slurm_engine.JobList()
+    for _ in range(3):
+        jobs.look([Waiting()])
+    assert jobs.has(Waiting())
+
+
+def test_a_queue_that_does_not_answer_says_nothing_of_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_squeue(tmp_path, "exec sleep 60", monkeypatch)
+    monkeypatch.setattr(slurm_engine, "PATIENCE", 0.2)
+    jobs = slurm_engine.JobList()
+    for _ in range(2):
+        jobs.look([Waiting()])
+    assert jobs.has(Waiting())

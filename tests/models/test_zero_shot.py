@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from safetensors.numpy import save
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, UnknownName
@@ -106,6 +108,55 @@ def test_damaged_and_strange_text_embeddings_are_told(encoder: Path, tmp_path: P
 
 
 torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"names": "[" * 100_000},
+        {"names": '"abc"'},
+        {"names": '{"a": 1, "b": 2, "c": 3}'},
+        {"names": '["a", null, "c"]'},
+        {"templates": "5"},
+    ],
+    ids=lambda told: str(told)[:24],
+)
+def test_metadata_of_a_stranger_is_refused(tmp_path: Path, told: dict[str, str]) -> None:
+    tensors = {"text": text_matrix().embeddings, "logit_scale": np.ones(1, np.float32)}
+    (tmp_path / TEXT).write_bytes(save(tensors, metadata=told))
+    with pytest.raises(BadInput, match="should be a safetensors file"):
+        load_text_matrix(tmp_path / TEXT)
+
+
+@pytest.mark.parametrize("scale", [0.0, -5.0])
+def test_a_scale_that_turns_the_order_of_classes_around_is_refused(tmp_path: Path, scale: float) -> None:
+    TextMatrix(text_matrix().embeddings, scale).save(tmp_path / TEXT)
+    with pytest.raises(BadInput, match="above 0"):
+        load_text_matrix(tmp_path / TEXT)
+
+
+def test_eight_bit_embeddings_are_told(tmp_path: Path) -> None:
+    shapes = {"text": ("F8_E4M3", [3, 4], [0, 12]), "logit_scale": ("F32", [1], [12, 16])}
+    keys = ("dtype", "shape", "data_offsets")
+    head = json.dumps({name: dict(zip(keys, one, strict=True)) for name, one in shapes.items()})
+    (tmp_path / TEXT).write_bytes(len(head).to_bytes(8, "little") + head.encode() + bytes(16))
+    with pytest.raises(BadInput, match="should be a safetensors file"):
+        load_text_matrix(tmp_path / TEXT)
+
+
+@pytest.mark.parametrize("name", ["logits", "shiftproof.features"])
+def test_the_embeddings_may_have_any_name(encoder: Path, tmp_path: Path, name: str) -> None:
+    text_matrix().save(tmp_path / TEXT)
+    inputs = np.random.default_rng(2).normal(size=(5, 3, 16, 16)).astype(np.float32)
+    before = load_model(f"clip:{encoder}")(inputs, features=True)
+    graph = onnx.load(encoder)
+    graph.graph.node[-1].output[0] = graph.graph.output[0].name = name
+    onnx.save(graph, encoder)
+    after = load_model(f"clip:{encoder}")(inputs, features=True)
+    assert np.array_equal(before.scores, after.scores)
+    assert before.features is not None
+    assert after.features is not None
+    assert np.array_equal(before.features, after.features)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,19 @@ def test_a_walk_that_is_left_early_does_not_stand_for_all_images() -> None:
     shared = SharedTraining(InBlocks(inside(), 50))
     next(shared.blocks())
     assert sum(map(len, shared.blocks())) == len(inside())
+
+
+def test_two_walks_at_a_time_read_every_image_once() -> None:
+    shared = SharedTraining(InBlocks(inside(), 50))
+    assert {sum(map(len, shared.blocks())) for _ in shared.blocks()} == {len(inside())}
+    assert sum(map(len, shared.blocks())) == len(inside())
+
+
+def test_fitted_detectors_do_not_keep_the_training_images() -> None:
+    shared = SharedTraining(InBlocks(inside(), 50))
+    gone = weakref.ref(shared)
+    kept = [ready(name, shared) for name in FITTED]
+    del shared
+    gc.collect()
+    assert kept
+    assert gone() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import shiftproof as sp
 from command import Shiftproof
 from patience import wait_until
 from shiftproof.errors import BadInput
+from shiftproof.publishing import numbers_of, refusals_told
 from shiftproof.publishing.huggingface import BEGIN, END
 from shiftproof.types import DatasetCard, Interval, Measurement, ModelCard
 
@@ -197,3 +199,141 @@ def test_the_command_publishes_a_file_of_results(shiftproof: Shiftproof, results
     assert json.loads(said.out)[0]["numbers"] == 1
     assert (tmp_path / "repo" / ".eval_results" / "photos.yaml").is_file()
     assert shiftproof("publish", str(tmp_path / "none.json"), "huggingface").code == 1
+
+
+STRANGE: dict[str, dict[str, object]] = {
+    "command": {"command": 5},
+    "made": {"made": ["2026"]},
+    "versions": {"versions": {"shiftproof": {}}},
+}
+STRANGE_NUMBERS: tuple[dict[str, object], ...] = (
+    {"metric": {}},
+    {"about": None},
+    {"about": {"model": []}},
+    {"value": "0.9"},
+    {"value": 10**400},
+    {"images": None},
+    {"clusters": "many"},
+    {"level": "95"},
+)
+
+
+@pytest.mark.parametrize("strange", [*STRANGE.values(), *STRANGE_NUMBERS], ids=lambda one: str(one)[:30])
+def test_results_of_a_stranger_are_refused_before_anything_is_written(
+    results: sp.Results, tmp_path: Path, strange: dict[str, object]
+) -> None:
+    data = json.loads(results.to_json())
+    (data["findings"][0] if strange in STRANGE_NUMBERS else data).update(strange)
+    (tmp_path / "results.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(BadInput, match="no results"):
+        sp.publish(tmp_path / "results.json", "huggingface", folder=tmp_path / "repo")
+    assert not (tmp_path / "repo").exists()
+
+
+def test_an_interval_without_an_end_is_read_back(results: sp.Results, tmp_path: Path) -> None:
+    unsure = dataclasses.replace(results, findings=(found("top1_accuracy", 0.5, interval=Interval(0.4, float("nan"))),))
+    (tmp_path / "results.json").write_text(unsure.to_json(), encoding="utf-8")
+    sp.publish(tmp_path / "results.json", "huggingface", folder=tmp_path)
+    assert "50.0" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_nothing_in_results_ends_the_section_of_a_card_or_writes_html_into_it(results: sp.Results, tmp_path: Path) -> None:
+    hostile = f"<img src=x>`caf\udce9 {END}"
+    strange = dataclasses.replace(
+        results,
+        command=hostile,
+        versions={"shiftproof": hostile},
+        datasets=(DatasetCard(hostile, hostile, images=1000, labelled=1000),),
+    )
+    card = tmp_path / "README.md"
+    card.write_text(f"About {END} in general\n", encoding="utf-8")
+    sp.publish(strange, "huggingface", folder=tmp_path)
+    once = card.read_text(encoding="utf-8")
+    assert once.count(END) == 2
+    assert all(line.startswith("    ") for line in once.splitlines() if "<img" in line)
+    sp.publish(strange, "huggingface", folder=tmp_path)
+    assert card.read_text(encoding="utf-8") == once
+
+
+def test_a_card_is_left_alone_where_the_benchmark_is_refused(results: sp.Results, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="ORGANISATION/NAME"):
+        sp.publish(results, "huggingface", options=sp.PublishOptions(benchmark="photos"), folder=tmp_path)
+    options = sp.PublishOptions(benchmark="me/photos", benchmark_metric="mistake_distance")
+    with pytest.raises(BadInput, match="not a number"):
+        sp.publish(results, "huggingface", options=options, folder=tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_numbers_keep_names_of_their_own(results: sp.Results) -> None:
+    long = "x" * 300
+    sets = ("写真", "фото", "ab", "a b?", "a b!", long + "1", long + "2", "..", "photos")
+    values = {name: 0.1 * place for place, name in enumerate(sets)}
+    many = dataclasses.replace(
+        results, findings=tuple(found("error", value, dataset=name) for name, value in values.items())
+    )
+    numbers = numbers_of(many, "my|net")
+    assert sorted(numbers.values()) == sorted(values.values())
+    assert numbers["photos/error"] == values["photos"]
+    assert all(len(name) <= 240 and not name.startswith(".") for name in numbers)
+    assert numbers_of(dataclasses.replace(many, findings=many.findings[::-1]), "my|net") == numbers
+
+
+def test_a_refusal_repeats_no_password() -> None:
+    with (
+        pytest.raises(BadInput, match=r"Tracker refused the results: no answer of https://\.\.\.@host/api; try again"),
+        refusals_told("Tracker", "; try again", ValueError),
+    ):
+        raise ValueError("no answer of https://me:hush@host/api")
+
+
+@pytest.mark.parametrize("protocol", ["http", "postgresql", "nowhere"])
+def test_mlflow_repeats_no_password(results: sp.Results, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(BadInput, match="MLflow") as refused:
+        sp.publish(results, "mlflow", options=sp.PublishOptions(tracking_uri=f"{protocol}://me:hush@127.0.0.1:9/x"))
+    assert "hush" not in str(refused.value)
+
+
+def test_mlflow_takes_datasets_whose_names_look_alike_to_it(
+    results: sp.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    names = ("a?", "a!", "..", "x" * 300)
+    alike = dataclasses.replace(
+        results,
+        findings=tuple(found("error", 0.5, dataset=name) for name in names),
+        datasets=tuple(DatasetCard(name, f"print of {name[:2]}", 1, 1) for name in names),
+    )
+    uri = (tmp_path / "mlruns").as_uri()
+    (made,) = sp.publish(alike, "mlflow", options=sp.PublishOptions(tracking_uri=uri))
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("shiftproof").experiment_id])
+    assert len(run.data.metrics) == made.numbers == 4
+    assert {f"print of {name[:2]}" for name in names} <= set(run.data.params.values())
+
+
+def test_a_run_that_mlflow_stops_taking_is_marked_as_failed(
+    results: sp.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_text", full)
+    uri = (tmp_path / "mlruns").as_uri()
+    with pytest.raises(BadInput, match="no space left"):
+        sp.publish(results, "mlflow", options=sp.PublishOptions(tracking_uri=uri))
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("shiftproof").experiment_id])
+    assert run.info.status == "FAILED"
+
+
+def test_wandb_needs_a_folder(results: sp.Results, tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=r"refused the results: .*exists"):
+        sp.publish(results, "wandb", options=sp.PublishOptions(offline=True), folder=tmp_path / "file")

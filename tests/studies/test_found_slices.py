@@ -201,6 +201,12 @@ def test_a_fact_of_its_own_for_every_image_makes_no_groups() -> None:
     assert not list(by_facts({"name": [f"{place}" for place in range(100)]}))
 
 
+def test_a_number_beyond_all_others_makes_no_ranges() -> None:
+    huge = [10**400 + place % 3 for place in range(30)]
+    assert {grouping.fact for grouping in by_facts({"serial": huge, "site": ["a", "b", "c"] * 10})} == {"serial", "site"}
+    assert [len(grouping.names) for grouping in by_facts({"serial": huge})] == [3]
+
+
 def test_of_nouns_above_the_same_classes_the_most_particular_is_named() -> None:
     found = branches(("n02123045", "n02123159", "n02084071"), [0, 1])  # tabby, tiger cat
     assert [one.words for one in found] == ["kinds of domestic cat"]

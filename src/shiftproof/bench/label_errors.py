@@ -15,7 +15,7 @@ from shiftproof.curation.options import LabelReview
 from shiftproof.curation.project import Project, ReviewSettings
 from shiftproof.curation.screens import ANCHOR_LABELS
 from shiftproof.datasets.subsets import View
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 from shiftproof.options import PredictionSettings
 from shiftproof.places import local_path
 from shiftproof.studies.base import model_ref
@@ -133,6 +133,12 @@ def corrected_images(images: Dataset, project: str, database: str | None) -> Vie
         raise BadInput(
             f"{found.project.title} says nothing about {images.ref.name}: {asked}, and none of these is there; "
             "let reviewers go on, or name the dataset that the project was made from"
+        )
+    seen = {key for item in known & verdicts.keys() for key in verdicts[item].labels}
+    if lacking := sorted(seen - place_of.keys()):
+        raise BadInput(
+            f"in images of {images.ref.name} reviewers saw {listed(lacking)}, and it has no such class; name the dataset "
+            f"that {found.project.title} was made from"
         )
 
     def corrected(sample: Sample) -> Sample:

@@ -59,6 +59,8 @@ def find_slices(
         if isinstance(found, Found):
             location = save_listing(_with_slices(images, found), manifest)
             bench.tell(f"manifest: {location}, with {len(found.slices)} slices as facts")
+        else:
+            bench.tell(f"no manifest is written: {found}")
     return results
 
 

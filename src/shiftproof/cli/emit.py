@@ -122,9 +122,9 @@ def emit(
 def write_tables(tables: Iterable[Table], files: TextTables) -> None:
     """Tables as LaTeX and Markdown, where that was asked for."""
     tables = list(tables)
-    if files.latex:
+    if files.latex is not None:
         write_whole(as_path(files.latex), encodable(table_text(tables, "latex")).encode())
-    if files.markdown:
+    if files.markdown is not None:
         write_whole(as_path(files.markdown), encodable(table_text(tables, "markdown")).encode())
 
 

@@ -33,9 +33,9 @@ from shiftproof.types import Axis, Profile, Results, Weakness
 
 def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: bool, path: str | Path | None) -> None:
     """Results for people or as JSON, and as files where asked; the path of the report comes last."""
-    if files.csv:
+    if files.csv is not None:
         write_whole(as_path(files.csv), results.to_csv().encode())
-    if files.parquet:
+    if files.parquet is not None:
         write_whole(as_path(files.parquet), results.to_parquet())
     write_tables(headline_tables(results), files)
     if not as_json:

@@ -14,8 +14,9 @@ from shiftproof.curation.review_classes import joined_keys, review_classes
 from shiftproof.curation.screens import ANCHOR_LABELS
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.errors import BadInput
-from shiftproof.files import csv_bytes, write_whole
+from shiftproof.files import write_whole
 from shiftproof.runs.predict import Progress
+from shiftproof.tables import csv_text
 from shiftproof.types import Dataset, ModelRef
 
 TABLE = "labels.csv"
@@ -61,8 +62,7 @@ def label_project(
     ]
     if not items:
         raise BadInput(f"none of the {len(first):,} likeliest label errors of {images.ref.name} can be read")
-    columns = list(rows[0])
-    write_whole(folder / TABLE, csv_bytes([columns, *([row[name] for name in columns] for row in rows)]))
+    write_whole(folder / TABLE, csv_text(rows, list(rows[0])).encode())
     steps = [Step("labelled", len(rows)), Step("likeliest label errors", len(items))]
     sources = [images] if isinstance(images, ImageList) else []
     return review.save(

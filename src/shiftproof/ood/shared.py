@@ -42,7 +42,7 @@ class SharedTraining:
             if read is not None:
                 read = [*read, block] if size * len(self) <= MOST_BYTES * len(block) else None
             yield block
-        self._blocks.extend(read or [])
+        self._blocks[:] = read or []  # another walk beside this one may have ended before
 
 
 def learnt_once(

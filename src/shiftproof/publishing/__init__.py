@@ -5,8 +5,11 @@ Each destination is one file, reached through the catalog: a function from resul
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -17,6 +20,9 @@ from shiftproof.files import read_text
 from shiftproof.options import Options, option
 from shiftproof.reports.headline import headline_measurements
 from shiftproof.types import Measurement, ModelCard, Results
+
+LONGEST_NAME = 200
+"""Letters of the name of a number that every tracker takes, with what is added to it."""
 
 
 class PublishOptions(Options):
@@ -64,7 +70,7 @@ def publish(
     publisher: Publisher = catalog.PUBLISHERS.load(to)
     options = options or PublishOptions()
     found = results if isinstance(results, Results) else Results.from_json(read_text(results))
-    if not headline_measurements(found):
+    if not published_models(found):
         raise BadInput("these results have no numbers to publish")
     if options.attach is not None and not Path(options.attach).is_file():
         raise BadInput(f"there is no report {options.attach}")
@@ -83,13 +89,28 @@ def numbers_of(results: Results, model: str) -> dict[str, float]:
     A name says what a number is about: ``photos/top1_accuracy``, ``photos/condition=fog/severity=3/error``.
     """
     numbers: dict[str, float] = {}
-    for found in headline_measurements(results):
-        if found.about.get("model") == model:
-            name = number_name(found)
-            numbers[name] = found.value
-            if found.interval is not None:
-                numbers |= {f"{name}_low": found.interval.low, f"{name}_high": found.interval.high}
+    wanted = [found for found in headline_measurements(results) if found.about.get("model") == model]
+    names = told_apart([(number_name(found), f"{found.metric} {sorted(found.about.items())}") for found in wanted])
+    for name, found in zip(names, wanted, strict=True):
+        numbers[name] = found.value
+        if found.interval is not None:
+            numbers |= {f"{name}_low": found.interval.low, f"{name}_high": found.interval.high}
     return numbers
+
+
+def told_apart(named: Sequence[tuple[str, str]]) -> list[str]:
+    """Names, each beside what it is short for; with a digest of it where several have one name, or where it is too long.
+
+    >>> told_apart([("a_", "a?"), ("a_", "a!"), ("b", "b")])
+    ['a__5289f1df', 'a__242ed538', 'b']
+    """
+    several = Counter(name for name, _ in dict.fromkeys(named))
+    return [
+        f"{name[:LONGEST_NAME]}_{hashlib.sha256(behind.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        if several[name] > 1 or len(name) > LONGEST_NAME
+        else name
+        for name, behind in named
+    ]
 
 
 def number_name(found: Measurement) -> str:
@@ -100,6 +121,8 @@ def number_name(found: Measurement) -> str:
     """
     about = {key: str(value) for key, value in found.about.items() if key != "model"}
     dataset = about.pop("dataset", None)
+    if dataset and not dataset.strip("."):
+        dataset = "_" * len(dataset)  # of which a path would be made
     parts = [*([dataset] if dataset else []), *(f"{key}={value}" for key, value in about.items()), found.metric]
     return "/".join(re.sub(r"[^\w .=-]", "_", part, flags=re.ASCII) for part in parts)
 
@@ -112,3 +135,13 @@ def origin_told(results: Results) -> dict[str, str]:
         **{f"version of {name}": version for name, version in results.versions.items()},
         **{f"dataset {card.name}": card.fingerprint for card in results.datasets},
     }
+
+
+@contextmanager
+def refusals_told(by: str, advice: str, refusal: type[Exception]) -> Iterator[None]:
+    """What a tracker or the disk refuses becomes BadInput, without passwords that a URL in the message may hold."""
+    try:
+        yield
+    except (refusal, OSError) as refused:
+        told = re.sub(r"(?<=://)[^/\s@]*@", "...@", str(refused))
+        raise BadInput(f"{by} refused the results: {told}{advice}") from None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shiftproof.errors import BadInput
-from shiftproof.files import read_text, write_whole
+from shiftproof.files import encodable, printable, read_text, write_whole
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import figure, span
 from shiftproof.publishing import Published, PublishOptions, published_models
@@ -32,12 +33,11 @@ def publish_to_huggingface(results: Results, options: PublishOptions, folder: Pa
         raise BadInput(f"a model repository is of one model, and these results are of {len(cards)}")
     model = cards[0].name
     written = [folder / "README.md"]
+    entries = [] if options.benchmark is None else evaluation_results(results, model, options)
     _write_section(written[0], section(results))
-    entries: list[dict[str, Any]] = []
     if options.benchmark is not None:
-        entries = evaluation_results(results, model, options)
         place = folder / ".eval_results" / f"{re.sub(r'[^A-Za-z0-9._-]', '_', options.benchmark.rpartition('/')[2])}.yaml"
-        write_whole(place, "".join(map(_yaml, entries)).encode())
+        write_whole(place, encodable("".join(map(_yaml, entries))).encode())
         written.append(place)
     return [Published(model, ", ".join(map(str, written)), len(entries))]
 
@@ -59,6 +59,8 @@ def evaluation_results(results: Results, model: str, options: PublishOptions) ->
         raise BadInput(
             f"one dataset with {options.benchmark_metric} of {model} is one benchmark, and these results have: {there}"
         )
+    if not math.isfinite(found[0].value):
+        raise BadInput(f"{options.benchmark_metric} of {model} is not a number here, which no benchmark takes")
     task = {"id": options.benchmark, "task_id": options.task or options.benchmark_metric}
     entry: dict[str, Any] = {"dataset": task, "value": found[0].value}
     return [{**entry, **({"date": results.made} if results.made else {}), "notes": _notes(found[0], results)}]
@@ -86,13 +88,15 @@ def _yaml(entry: Mapping[str, Any]) -> str:
 def section(results: Results) -> str:
     """The headline numbers in Markdown, with how they came about."""
     sets = [
-        f"- {markdown_escaped(card.name)}: {card.images:,} images, fingerprint `{card.fingerprint}`"
+        f"- {markdown_escaped(card.name)}: {card.images:,} images, fingerprint {markdown_escaped(card.fingerprint)}"
         for card in results.datasets
         if card.origin is None
     ]
     version = results.versions.get("shiftproof", "")
-    made = f"Measured with shiftproof {version}{f' on {results.made[:10]}' if results.made else ''}."
-    command = [f"    {' '.join(results.command.split())}", ""] if results.command else []
+    made = markdown_escaped(f"Measured with shiftproof {version}{f' on {results.made[:10]}' if results.made else ''}.")
+    # as code nothing of it is escaped, so it may not be what ends the section either
+    told = printable(" ".join(results.command.split())).replace("<!--", "<!")
+    command = [f"    {told}", ""] if told else []
     warnings = [f"- {markdown_escaped(text)}" for text in results.warnings]
     parts = ["## Robustness", "", made, "", *command, format_results(_whole(results), "markdown"), "### Datasets", "", *sets]
     return "\n".join([*parts, *(["", "### Warnings", "", *warnings] if warnings else [])]) + "\n"
@@ -109,10 +113,11 @@ def _write_section(path: Path, text: str) -> None:
     """Puts the section into a model card, in the place of the one before or at the end."""
     before = read_text(path) if path.exists() else ""
     own = f"{BEGIN}\n{text}{END}\n"
-    start, end = before.find(BEGIN), before.find(END)
+    start = before.find(BEGIN)
+    end = before.find(END, max(start, 0))
     if start >= 0 and end > start:
         after = before[end + len(END) :].removeprefix("\n")
         card = f"{before[:start]}{own}{after}"
     else:
         card = f"{before.rstrip()}\n\n{own}" if before.strip() else own
-    write_whole(path, card.encode())
+    write_whole(path, encodable(card).encode())

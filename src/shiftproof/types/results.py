@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,7 +150,7 @@ class Results:
         """What `to_json` wrote; BadInput for anything else."""
         try:
             return cls(**_results(json.loads(text)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as wrong:
             raise BadInput(
                 "these are no results as this version of shiftproof writes them; measure the store of an older one again"
             ) from wrong
@@ -298,6 +298,10 @@ def _results(data: dict[str, Any]) -> dict[str, Any]:
         for card in data["models"]
     )
     data["datasets"] = tuple(map(_dataset_card, data["datasets"]))
+    for card in (*data["models"], *data["datasets"]):
+        _check([card.name, card.fingerprint], str)
+    _check([number for card in data["datasets"] for number in (card.images, card.labelled)], int)
+    _check([data.get("command", ""), data.get("made", ""), *data.get("versions", {}).values()], str)
     data["again"] = tuple(_again(entry) for entry in data.get("again", ()))
     data["profiles"] = tuple(_profile(entry) for entry in data.get("profiles", ()))
     if not all(
@@ -347,18 +351,37 @@ def _finding(entry: Mapping[str, Any]) -> Finding | Note:
         case "ConfusionMatrix":
             return ConfusionMatrix(**plain)
         case "Skipped":
+            _check([plain["reason"]], str)
             return Skipped(**plain)
         case "Caution":
+            _check([plain["text"]], str)
             return Caution(**plain)
         case _:
             items = tuple(_item(item) for item in plain["items"])
             return Gallery(**{**plain, "dataset": DatasetRef(**plain["dataset"]), "items": items})
 
 
+def _check(values: Iterable[object], *kinds: type) -> None:
+    """TypeError where a value is of another kind: what a stranger has written is not met with later."""
+    for value in values:
+        if type(value) not in kinds:
+            raise TypeError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, got {value!r}")
+
+
 def _measurement(plain: dict[str, Any]) -> Measurement:
     how = {key: plain.pop(key) for key in ("low", "high", "level", "method", "cases") if key in plain}
+    for name in how.keys() & {"low", "high"}:
+        how[name] = math.nan if how[name] is None else how[name]
     interval = Interval(**how) if how else None
     value = math.nan if plain["value"] is None else plain["value"]
+    numbers = (value, *((interval.low, interval.high, interval.level) if interval else ()))
+    _check(numbers, int, float)
+    _check([plain["metric"], *plain["about"].keys(), *plain["convention"].keys()], str)
+    _check([*plain["about"].values(), *plain["convention"].values()], str, int, float, bool, type(None))
+    _check([plain["images"]], int)
+    _check([plain.get("clusters")], int, type(None))
+    for number in numbers:
+        float(number)  # OverflowError for a whole number beyond all others
     baseline = BaselineRef(**plain["baseline"]) if plain["baseline"] else None
     read = {"value": value, "interval": interval, "no_interval": _no_interval(plain), "baseline": baseline}
     return Measurement(**{**plain, **read})

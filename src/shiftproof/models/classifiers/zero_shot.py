@@ -75,10 +75,9 @@ def load_text_matrix(path: Path) -> TextMatrix:
         text, scale = tensors["text"], float(tensors["logit_scale"].reshape(()))
         bias = float(tensors.get("logit_bias", np.zeros(1)).reshape(()))
         names, wnids = json.loads(told.get("names", "null")), json.loads(told.get("wnids", "null"))
-        keys = None if wnids is None else tuple(map(str, wnids))
-        classes = None if names is None else Classes(tuple(map(str, names)), keys)
-        templates = tuple(map(str, json.loads(told.get("templates", "[]"))))
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as problem:
+        classes = None if names is None else Classes(_texts(names), None if wnids is None else _texts(wnids))
+        templates = _texts(json.loads(told.get("templates", "[]")))
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise BadInput(
             f"{path} should be a safetensors file with text (classes, features) and logit_scale: {str(problem)[:200]}"
         ) from problem
@@ -86,10 +85,18 @@ def load_text_matrix(path: Path) -> TextMatrix:
         raise BadInput(f"{path} should hold one text embedding a class, got shape {text.shape}")
     if not (np.isfinite(text).all() and np.isfinite([scale, bias]).all()):
         raise BadInput(f"{path} holds embeddings that are no numbers")
+    if scale <= 0:
+        raise BadInput(f"logit_scale in {path} should be above 0, as what cosines are multiplied with; got {scale:g}")
     if abs(np.linalg.norm(text, axis=1) - 1).max() > 1e-3:
         raise BadInput(f"the text embeddings in {path} should be normalised, each of length 1")
     gives: Gives = "scores" if told.get("gives") == "scores" else "logits"
     return TextMatrix(text, scale, bias, classes, templates, told.get("preprocess"), gives)
+
+
+def _texts(listed: object) -> tuple[str, ...]:
+    if not (isinstance(listed, list) and all(isinstance(one, str) for one in listed)):
+        raise TypeError("names, wnids and templates should be lists of texts")
+    return tuple(listed)
 
 
 def spelled(rest: str) -> tuple[str, dict[str, str]]:

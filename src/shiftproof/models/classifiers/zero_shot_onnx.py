@@ -46,16 +46,21 @@ def with_text(encoder: onnx.ModelProto, head: Head, output: str | None = None) -
         raise BadInput(
             f"the encoder gives {width_of(flat[0])} numbers an image, and text embeddings have {head.weights.shape[1]}"
         )
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    own = OWN  # with names of the encoder, and its output may be called logits too, the graph would be a circle
+    while any(name.startswith(own) for name in taken):
+        own += "again."
+    logits = f"{own}logits" if "logits" in taken else "logits"
     nodes = [
-        helper.make_node("Cast", [flat[0].name], [f"{OWN}single"], to=onnx.TensorProto.FLOAT),
-        helper.make_node("LpNormalization", [f"{OWN}single"], [f"{OWN}features"], axis=1, p=2),
-        helper.make_node("Gemm", [f"{OWN}features", f"{OWN}text", f"{OWN}bias"], ["logits"], transB=1),
+        helper.make_node("Cast", [flat[0].name], [f"{own}single"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("LpNormalization", [f"{own}single"], [f"{own}features"], axis=1, p=2),
+        helper.make_node("Gemm", [f"{own}features", f"{own}text", f"{own}bias"], [logits], transB=1),
     ]
     graph.node.extend(nodes)
     for name, values in (("text", head.weights), ("bias", head.bias)):
-        graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), f"{OWN}{name}"))
+        graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), f"{own}{name}"))
     rows = shape_of(flat[0])[0]
     del graph.output[:]
-    graph.output.append(helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, [rows, len(head.bias)]))
+    graph.output.append(helper.make_tensor_value_info(logits, onnx.TensorProto.FLOAT, [rows, len(head.bias)]))
     data: bytes = encoder.SerializeToString(deterministic=True)
     return data

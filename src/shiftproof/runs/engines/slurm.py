@@ -7,6 +7,7 @@ The store and the current folder are on a file system that all nodes share, as t
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import platform
 import shutil
@@ -50,6 +51,9 @@ POLL_SECONDS = 0.5
 
 QUEUE_SECONDS = 10.0
 """Between two questions to Slurm which jobs there are: often ones would be a burden to a cluster of many users."""
+
+PATIENCE = 60.0
+"""Seconds that Slurm has for an answer."""
 
 LATE_SECONDS = 120.0
 """How long a report of a finished job may take to be seen: network file systems show new files late."""
@@ -164,12 +168,18 @@ class JobList:
         if time.monotonic() - self._asked < QUEUE_SECONDS:
             return
         self._asked = time.monotonic()
-        asked = subprocess.run(
-            ["squeue", "--me", "--array", "--noheader", "--format=%i"],  # noqa: S607 - of the user's own Slurm
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        own = {name: value for name, value in os.environ.items() if not name.startswith("SQUEUE_")}  # which hide jobs
+        try:
+            asked = subprocess.run(
+                ["squeue", "--me", "--array", "--noheader", "--format=%i"],  # noqa: S607 - of the user's own Slurm
+                capture_output=True,
+                text=True,
+                check=False,
+                env=own,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            return
         if asked.returncode == 0:
             there = set(asked.stdout.split())
             self._missing = {one.job_id: self._missing.get(one.job_id, 0) + 1 for one in jobs if one.job_id not in there}

@@ -203,9 +203,7 @@ def _of_coded(fact: str, values: Coded[Fact], ranges: int) -> Slices:
     different = [values.values[code] for code in used.tolist()]
     place_of = np.zeros(len(values.values), np.intp)
     place_of[used] = np.arange(len(used))
-    kinds = {type(value) for value in different} - {type(None)}
-    if kinds and kinds <= {int, float}:
-        numbers = np.array([math.nan if value is None else value for value in different], float)
+    if (numbers := as_numbers(different)) is not None:
         return _by_number(fact, numbers[place_of[values.codes]], ranges)
     found = slices_by(fact, different, ranges=ranges)
     return Slices(fact, found.names, found.groups[place_of[values.codes]])
@@ -221,13 +219,27 @@ def slices_by(fact: str, values: Sequence[Fact], *, ranges: int = 4) -> Slices:
     """
     if isinstance(values, Coded):
         return _of_coded(fact, values, ranges)
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds and kinds <= {int, float}:
-        return _by_number(fact, np.array([math.nan if value is None else value for value in values], dtype=float), ranges)
+    if (numbers := as_numbers(values)) is not None:
+        return _by_number(fact, numbers, ranges)
     texts = [NOT_GIVEN if value is None or value == "" else str(value) for value in values]
     names = sorted(set(texts))
     places = {name: place for place, name in enumerate(names)}
     return Slices(fact, tuple(names), np.array([places[text] for text in texts], dtype=np.intp))
+
+
+def as_numbers(values: Sequence[Fact]) -> NDArray[np.floating] | None:
+    """A fact that is a number wherever it is given, NaN elsewhere; None of any other, and of one with a number too large.
+
+    >>> as_numbers([1, None, 2.5]), as_numbers([1, "a"]), as_numbers([1, 10**400])
+    (array([1. , nan, 2.5]), None, None)
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds or not kinds <= {int, float}:
+        return None
+    try:
+        return np.array([math.nan if value is None else value for value in values], float)
+    except OverflowError:
+        return None
 
 
 def _by_number(fact: str, numbers: NDArray[np.floating], ranges: int) -> Slices:

@@ -124,13 +124,20 @@ def _parts(rule: GateRule, images: Compared) -> Iterator[_Part]:
     if not rule.slices:
         yield _Part(None, None, np.ones(len(images.clusters), bool))
     for named in rule.slices:
-        fact, _, wanted = named.partition("=")
+        fact, wanted = _fact_and_group(named, images)
         for slices in _slices_named(fact, images):
             if wanted and wanted not in slices.names:
                 raise UnknownName(f"group of {fact}", wanted, slices.names)
             for place, group in enumerate(slices.names):
                 if not wanted or group == wanted:
                     yield _Part(slices.fact, group, slices.groups == place)
+
+
+def _fact_and_group(named: str, images: Compared) -> tuple[str, str]:
+    """FACT=VALUE in its two parts, whichever sign of equality is between them; that of a known fact counts."""
+    parts = named.split("=")
+    splits = [("=".join(parts[:end]), "=".join(parts[end:])) for end in range(1, len(parts) + 1)]
+    return next((split for split in splits if split[0] in images.facts), splits[0])
 
 
 def _slices_named(fact: str, images: Compared) -> Iterator[Slices]:

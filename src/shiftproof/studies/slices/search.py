@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shiftproof.datasets.wordnet import wordnet
 from shiftproof.metrics.slices import group_scores
-from shiftproof.studies.accuracy.study import GENERAL, slices_by
+from shiftproof.studies.accuracy.study import GENERAL, as_numbers, slices_by
 from shiftproof.types import Fact, Features
 
 Kind = Literal["facts", "pairs of facts", "classes", "WordNet", "features"]
@@ -74,9 +74,8 @@ def by_facts(facts: Mapping[str, Sequence[Fact]]) -> Iterator[Grouping]:
         if len(found.names) < 2 or found.why_useless:
             continue
         yield Grouping("facts", [f"{fact} {name}" for name in found.names], found.groups, fact)
-        kinds = {type(value) for value in values} - {type(None)}
-        if kinds and kinds <= {int, float}:
-            yield from _tails(fact, np.array([math.nan if value is None else value for value in values], float))
+        if (numbers := as_numbers(values)) is not None:
+            yield from _tails(fact, numbers)
 
 
 def _tails(fact: str, numbers: NDArray[np.floating]) -> Iterator[Grouping]:

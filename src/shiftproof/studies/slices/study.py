@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -196,7 +197,10 @@ class SliceStudy(CleanStudy):
         level = 1 - SURE / max(1, found.handed_over)
         for one in found.slices:
             about = {"slice": one.words, "found by": one.kind}
-            rule = {"gate rule": f'slices = "{one.rule}"', **({"in common": one.common} if one.common else {})}
+            rule = {
+                "gate rule": f"slices = {json.dumps(one.rule, ensure_ascii=False)}",
+                **({"in common": one.common} if one.common else {}),
+            }
             confirming = subject.take(found.confirms).also(about, {**told, **rule})
             inside = subject.take(found.confirms & one.members).also(about, {**told, **rule})
             yield inside.share("slice_accuracy", found.correct[found.confirms & one.members])
