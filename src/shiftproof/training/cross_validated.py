@@ -23,7 +23,7 @@ def folds_of(classes: NDArray[np.integer], keys: Sequence[str], folds: int, *, s
     A cluster of several classes counts as of that of its first image. BadInput where a fold would be empty.
 
     >>> folds_of(np.array([0, 0, 0, 1, 1]), ["a", "a", "b", "c", "d"], 2)
-    array([1, 1, 0, 0, 1])
+    array([0, 0, 1, 1, 0])
     """
     of_class: dict[int, list[str]] = {}
     for key, of in dict(zip(reversed(keys), reversed(classes.tolist()), strict=True)).items():
