@@ -124,7 +124,7 @@ _HOMES = {
     "run": "shiftproof.bench",
     "run_demo": "shiftproof.demo",
     "save_report": "shiftproof.reports.build",
-    "save_zero_shot": "shiftproof.models.classifiers.zero_shot_torch",
+    "save_zero_shot": "shiftproof.models.classifiers.zero_shot",
     "serve_review": "shiftproof.review.jobs",
     "slices": "shiftproof.bench",
     "store_predictions": "shiftproof.bench",
@@ -195,7 +195,7 @@ if TYPE_CHECKING:
     from shiftproof.models import wrap_model as wrap_model
     from shiftproof.models.classifiers.boxes_as_classes import boxes_as_classes as boxes_as_classes
     from shiftproof.models.classifiers.proposals import proposals as proposals
-    from shiftproof.models.classifiers.zero_shot_torch import save_zero_shot as save_zero_shot
+    from shiftproof.models.classifiers.zero_shot import save_zero_shot as save_zero_shot
     from shiftproof.options import CorruptionChoice as CorruptionChoice
     from shiftproof.options import DatasetSettings as DatasetSettings
     from shiftproof.options import ModelSettings as ModelSettings

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from shiftproof.files import readable_file, write_whole
 from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
-from shiftproof.types import Classes, Gives, Head
+from shiftproof.registry import missing_extra
+from shiftproof.types import Classes, Classifier, Gives, Head
 
 OPTIONS = ("pretrained", "templates", "text")
 """What may follow the name of an architecture or encoder, behind a question mark."""
@@ -131,3 +133,22 @@ def load_clip(rest: str, options: ModelOptions) -> LoadedClassifier:
     from shiftproof.models.classifiers.zero_shot_torch import load_open_clip
 
     return load_open_clip(name, said, options)
+
+
+def save_zero_shot(model: str | Classifier, folder: str | Path, **options: Any) -> Path:
+    """Writes a zero-shot model of OpenCLIP as an ONNX image encoder and a file of text embeddings; gives the encoder.
+
+    ``clip:FOLDER/image-encoder.onnx`` opens both without torch. `options` are those of `load_model`.
+    """
+    from shiftproof.models import load_model
+
+    loaded = load_model(model, **options) if isinstance(model, str) else model
+    try:
+        from shiftproof.models.classifiers.zero_shot_torch import encoder_and_texts
+    except ModuleNotFoundError as missing:
+        raise missing_extra("sp.save_zero_shot", missing) from missing
+    encoder, texts = encoder_and_texts(loaded)
+    folder = Path(folder)
+    write_whole(folder / ENCODER, encoder)
+    texts.save(folder / TEXT)
+    return folder / ENCODER

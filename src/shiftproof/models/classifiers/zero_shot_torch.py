@@ -19,12 +19,11 @@ from torch.nn import functional
 
 from shiftproof.datasets.classes import classes_from, usual_classes
 from shiftproof.errors import BadInput, StoreError, UnknownName
-from shiftproof.files import cache_folder, read_text, write_whole
-from shiftproof.models import load_model
+from shiftproof.files import cache_folder, read_text
 from shiftproof.models.classifiers.libraries import same_random_weights, weights_from_afar, whole_library
 from shiftproof.models.classifiers.torch import FILE_ENDINGS, digest_of_module, fill, torch_classifier
 from shiftproof.models.classifiers.torch_network import INPUT, TorchNetwork, traced
-from shiftproof.models.classifiers.zero_shot import ENCODER, TEXT, TextMatrix, load_text_matrix
+from shiftproof.models.classifiers.zero_shot import TextMatrix, load_text_matrix
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
@@ -207,25 +206,17 @@ def _without_warnings() -> Iterator[None]:
         logger.disabled = before
 
 
-def save_zero_shot(model: str | Classifier, folder: str | Path, **options: Any) -> Path:
-    """Writes a zero-shot model of OpenCLIP as an ONNX image encoder and a file of text embeddings; gives the encoder.
-
-    ``clip:FOLDER/image-encoder.onnx`` opens both without torch. `options` are those of `load_model`.
-    """
-    loaded = load_model(model, **options) if isinstance(model, str) else model
-    network = loaded.forward if isinstance(loaded, LoadedClassifier) else None
+def encoder_and_texts(model: Classifier) -> tuple[bytes, TextMatrix]:
+    """The image encoder of a zero-shot model as an ONNX graph, and its text embeddings."""
+    network = model.forward if isinstance(model, LoadedClassifier) else None
     if not isinstance(network, TorchNetwork) or not isinstance(network.module, ZeroShot):
         raise BadInput("only a zero-shot model of OpenCLIP (clip:ARCHITECTURE?pretrained=...) is written so")
-    folder = Path(folder)
     module = network.module
-    size = loaded.preprocessing.size or (224, 224)
+    size = model.preprocessing.size or (224, 224)
 
     class Encoder(nn.Module):
         def forward(self, images: Tensor) -> Tensor:
             return module.embed(images)
 
     axes = {name: {0: "batch"} for name in (INPUT, "embeddings")}
-    data = traced(Encoder().eval(), torch.zeros(2, 3, *size), ["embeddings"], axes)
-    write_whole(folder / ENCODER, data)
-    module.matrix.save(folder / TEXT)
-    return folder / ENCODER
+    return traced(Encoder().eval(), torch.zeros(2, 3, *size), ["embeddings"], axes), module.matrix
