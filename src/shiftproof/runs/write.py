@@ -63,7 +63,7 @@ Sizes: TypeAlias = Sequence[tuple[int, int]]
 class RowWriter:
     """Runs batches through the model and stores its outputs.
 
-    Rows of a batch are committed at once where a run is of one condition. Of many they are gathered until there are enough
+    Rows of a batch under one condition are committed at once. Of mixed batches they are gathered until there are enough
     of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
     """
 
@@ -127,7 +127,7 @@ class RowWriter:
             self._gathered[condition] += len(rows.ids)
             if number is not None:
                 self._numbers.setdefault(condition, number)
-            at_once = not job.again and len(places) == 1 and number is None and not self._away
+            at_once = len(places) == 1 and number is None and not self._away
             if at_once or self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
                 self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
