@@ -178,7 +178,7 @@ class JobList:
                 env=own,
                 timeout=PATIENCE,
             )
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, FileNotFoundError):
             return
         if asked.returncode == 0:
             there = set(asked.stdout.split())
