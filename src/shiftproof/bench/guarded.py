@@ -31,7 +31,7 @@ from shiftproof.studies.guard.making import (
     sets_of,
 )
 from shiftproof.studies.guard.options import GuardOptions
-from shiftproof.studies.measure import loader_of, versions
+from shiftproof.studies.measure import versions
 from shiftproof.studies.ood.scores import Judged
 from shiftproof.studies.threshold.expected import UsedImages
 from shiftproof.studies.threshold.study import OperatingPointStudy
@@ -67,13 +67,7 @@ class Guarded:
 
     @cached_property
     def load(self) -> Loader:
-        return loader_of(
-            self.study,
-            store=self.bench.store,
-            datasets=self.work.datasets,
-            scoring=self.bench.scoring,
-            cluster=self.bench.scoring_options.cluster,
-        )
+        return self.bench.loader(self.study, self.work)
 
     def written(self, folder: Path) -> Guard:
         """The guard in its folder."""

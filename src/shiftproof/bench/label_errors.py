@@ -21,7 +21,6 @@ from shiftproof.places import local_path
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.labels.options import LabelOptions
 from shiftproof.studies.labels.study import KEPT, REPLACED, REVIEWED, UNTOLD, LabelStudy
-from shiftproof.studies.measure import loader_of
 from shiftproof.types import Classifier, Dataset, Fact, Results, Run, Sample
 from shiftproof.writing.listed import check_listing, save_listing
 
@@ -82,13 +81,7 @@ def label_errors(
     else:
         check_classes(model, images, bench.scoring)
     bench.fill(model, work, prediction, progress)
-    load = loader_of(
-        study,
-        store=bench.store,
-        datasets=work.datasets,
-        scoring=bench.scoring,
-        cluster=bench.scoring_options.cluster,
-    )
+    load = bench.loader(study, work)
     judged = study.judged(Run(model_ref(model), images.ref), load)
     if isinstance(judged, str):
         raise BadInput(f"{images.ref.name}: {judged}")

@@ -13,7 +13,6 @@ from shiftproof.datasets.subsets import View
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.image_facts import with_image_facts
 from shiftproof.studies.base import model_ref
-from shiftproof.studies.measure import loader_of
 from shiftproof.studies.slices.options import SliceOptions
 from shiftproof.studies.slices.study import NO, YES, Found, SliceStudy
 from shiftproof.types import Classifier, Dataset, Results, Run
@@ -48,14 +47,7 @@ def find_slices(
     if manifest is not None:
         (study,) = work.studies
         assert isinstance(study, SliceStudy)  # noqa: S101 - assembled as one
-        load = loader_of(
-            study,
-            store=bench.store,
-            datasets=work.datasets,
-            scoring=bench.scoring,
-            cluster=bench.scoring_options.cluster,
-        )
-        found = study.found(Run(model_ref(model), looked_at.ref), load)
+        found = study.found(Run(model_ref(model), looked_at.ref), bench.loader(study, work))
         if isinstance(found, Found):
             location = save_listing(_with_slices(images, found), manifest)
             bench.tell(f"manifest: {location}, with {len(found.slices)} slices as facts")

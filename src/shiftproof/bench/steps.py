@@ -37,7 +37,7 @@ from shiftproof.runs.store import Store
 from shiftproof.runs.stored_models import preprocessing_told, versions
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.choice import EVERY, Studies, StudyEntry, choice_of, chosen_entries
-from shiftproof.studies.measure import measure
+from shiftproof.studies.measure import loader_of, measure
 from shiftproof.studies.options import Assembled, Context, joined
 from shiftproof.studies.timed_profile import common_reach
 from shiftproof.types import (
@@ -45,6 +45,7 @@ from shiftproof.types import (
     Again,
     Caution,
     Dataset,
+    Loader,
     Model,
     ModelRef,
     ObjectDetector,
@@ -400,6 +401,16 @@ class Bench:
         self.measurable(work, models, told=False)  # the results tell it
         again = [self.again(model, loaded, dataset, images, studies)]
         return self.report(work, report, again=again, predictions=predictions)
+
+    def loader(self, study: Study, work: Assembled) -> Loader:
+        """What the study loads of the store, where more is made of it than findings."""
+        return loader_of(
+            study,
+            store=self.store,
+            datasets=work.datasets,
+            scoring=self.scoring,
+            cluster=self.scoring_options.cluster,
+        )
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""
