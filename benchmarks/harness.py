@@ -7,6 +7,7 @@ two names, and the ratio of those two is the noise of the machine.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import statistics
 import sys
@@ -68,6 +69,26 @@ def cpu_race(contestants: Mapping[str, Contestant], unit: str, *, rounds: int = 
 def cpu_seconds() -> float:
     """CPU time of this process and of the children that it has waited for: a worker counts once it is closed."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def figure(work: str, measured: float, *, beside: str, aim: str, unit: str = "", noise: Ratio | float | None = None) -> None:
+    """One row of docs/speed.md: what was measured beside a peer or a limit, and the A/A of that run.
+
+    It is printed, and added to the file that SHIFTPROOF_FIGURES names, from which `make benchmarks` makes the page.
+    """
+    spread = [noise.low, noise.high] if isinstance(noise, Ratio) else [noise]
+    row = {
+        "work": work,
+        "measured": measured,
+        "unit": unit,
+        "beside": beside,
+        "aim": aim,
+        "noise": [] if noise is None else spread,
+    }
+    print(f"{work}: {measured:.4g} {unit or 'x'} beside {beside}; aim {aim}; A/A {row['noise'] or 'not timed'}", flush=True)
+    if file := os.environ.get("SHIFTPROOF_FIGURES"):
+        with Path(file).open("a") as lines:
+            lines.write(json.dumps({"benchmark": Path(sys.argv[0]).stem} | row) + "\n")
 
 
 def save(name: str, figures: object) -> None:
