@@ -100,8 +100,11 @@ check: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# docs/speed.md, beside the peers, in about an hour: BENCHMARKS="predict_speed study_speed" for these rows alone
 benchmarks: setup-test
-	for file in benchmarks/[a-z]*_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(PIP) albumentations torchvision==0.28.0
+	$(PIP) --no-deps pytorch-ood
+	$(BIN)/python benchmarks/page.py $(BENCHMARKS)
 
 clean:
 	rm -rf .venv $(LOWEST) shiftproof-demo fuzz-found site

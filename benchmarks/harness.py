@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import resource
 import statistics
 import sys
@@ -89,6 +90,15 @@ def figure(work: str, measured: float, *, beside: str, aim: str, unit: str = "",
     if file := os.environ.get("SHIFTPROOF_FIGURES"):
         with Path(file).open("a") as lines:
             lines.write(json.dumps({"benchmark": Path(sys.argv[0]).stem} | row) + "\n")
+
+
+def machine() -> str:
+    """Processor, threads and Python, for a table of figures."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), model)
+    return f"{model}, {os.cpu_count()} threads, Python {platform.python_version()}"
 
 
 def save(name: str, figures: object) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 
 def peer_detectors() -> Any:
-    """The detectors of pytorch-ood, or None where it is not installed."""
-    if find_spec("pytorch_ood") is None:
+    """The detectors of pytorch-ood, or None where it is not installed or does not load."""
+    try:
+        from pytorch_ood import detector
+    except (ImportError, OSError, RuntimeError):  # torchvision beside a torch that was built otherwise
         return None
-    from pytorch_ood import detector
-
     return detector
 
 
 def tell_who_races() -> None:
-    print("beside pytorch-ood" if peer_detectors() else "pytorch-ood is not installed: our own times alone")
+    print("beside pytorch-ood" if peer_detectors() else "pytorch-ood is not installed or does not load: our own times alone")
