@@ -74,7 +74,7 @@ def read_weights(folder: Path) -> object:
     return len(load_model(f"torch:{folder / 'factory.py'}:make", weights=str(weights), preprocess="size=8").ref.fingerprint)
 
 
-def _colour_network() -> bytes:
+def colour_network() -> bytes:
     from toys import save_colour_network
 
     return files_made(lambda folder: save_colour_network(folder / "model.onnx"))["model.onnx"]
@@ -83,10 +83,10 @@ def _colour_network() -> bytes:
 def onnx_seeds() -> list[Seed]:
     import onnx
 
-    named = onnx.load_from_string(_colour_network())
+    named = onnx.load_from_string(colour_network())
     named.metadata_props.add(key="names", value="{0: 'blue', 1: 'green', 2: 'red'}")
     return [
-        Seed("onnx", {"model.onnx": _colour_network()}, "model.onnx"),
+        Seed("onnx", {"model.onnx": colour_network()}, "model.onnx"),
         Seed("onnx-names", {"model.onnx": named.SerializeToString()}, "model.onnx"),
     ]
 
@@ -117,7 +117,7 @@ def _small_training(folder: Path, *, with_graph: bool = True) -> None:
 
     source, preprocessing = Source("colours.onnx", "0"), "unit,size=16"
     if not with_graph:
-        (folder / "colours.onnx").write_bytes(_colour_network())
+        (folder / "colours.onnx").write_bytes(colour_network())
         first = load_model(str(folder / "colours.onnx"), preprocess=preprocessing)
         source = Source("colours.onnx", first.ref.fingerprint, {"preprocess": preprocessing})
         preprocessing = str(first.preprocessing)
@@ -144,7 +144,7 @@ def _colour_graph() -> bytes:
     from shiftproof.models.loaded import NetworkGraph
 
     head = Head(np.eye(3, dtype=np.float32), np.zeros(3, np.float32))
-    return with_head(NetworkGraph(_colour_network, "scores", "features"), head, ["blue", "green", "red"])
+    return with_head(NetworkGraph(colour_network, "scores", "features"), head, ["blue", "green", "red"])
 
 
 def read_trained(folder: Path) -> object:
@@ -194,7 +194,7 @@ def read_tflite(folder: Path) -> object:
 
 
 @cache
-def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
+def store_files(*, with_network: bool = False) -> dict[str, bytes]:
     """Photos and what a model said of them; with a network, a file of it and its answers too."""
     from shiftproof import predict, run
     from shiftproof.datasets import open_dataset
@@ -234,7 +234,7 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
 
 
 def store_seeds() -> list[Seed]:
-    files = _store_files()
+    files = store_files()
     own = ("rows/*.safetensors", "models/*/model.json", "rows/*/run.json", "duplicates/*", "models/*/profile-*.json")
     chunk, model, run, alike, profile = (next(name for name in files if fnmatch(name, f"runs/{pattern}")) for pattern in own)
     changes = {**files, "runs/changes.json": b'{"rename": {}}'}
@@ -307,7 +307,7 @@ def _reached(images: Dataset, store: Store) -> Reached:
 
 def profile_seeds() -> list[Seed]:
     """Records of profiles without a checksum, in which any number counts."""
-    files = _store_files()
+    files = store_files()
     path = next(name for name in files if fnmatch(name, "runs/models/*/profile-*.json"))
     return [Seed("profile", {**files, path: _without_checksum(files[path])}, path, jsons)]
 
@@ -329,7 +329,7 @@ def read_profile(folder: Path) -> object:
 
 def alike_seeds() -> list[Seed]:
     """Lists of images that look alike as older versions wrote them, in which any digest counts."""
-    files = _store_files()
+    files = store_files()
     path = next(name for name in files if name.startswith("runs/duplicates/"))
     return [Seed("alike", {**files, path: _without_checksum(files[path])}, path, jsons)]
 
@@ -539,7 +539,7 @@ def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
 def command_seeds() -> list[Seed]:
     project = project_seeds()[0].files
     files = {
-        **{f"here/{name}": data for name, data in _store_files(with_network=True).items()},
+        **{f"here/{name}": data for name, data in store_files(with_network=True).items()},
         **{f"here/project/{name}": data for name, data in project.items()},
         "here/clips/a.mp4": clip_bytes("mpeg4", "mp4"),
         "here/clusters.csv": b"id,cluster\nred/0.png,one\nred/1.png,one\nblue/0.png,two\n",

@@ -18,6 +18,16 @@ from PIL import Image as Pillow
 
 from fuzz.bench import Reader, Wrong
 from fuzz.cases import Documents, Seed, jsons, texts
+from fuzz.decision_files import (
+    baseline_seeds,
+    document_seeds,
+    guard_seeds,
+    read_baseline,
+    read_document,
+    read_guard,
+    read_text_embeddings,
+    text_seeds,
+)
 from fuzz.own_files import (
     PLACES,
     alike_seeds,
@@ -165,6 +175,33 @@ def _parquet() -> bytes:
 
 def _manifest_seeds(target: str, content: bytes, documents: Documents | None) -> list[Seed]:
     return [Seed(Path(target).suffix[1:], {**photos(), target: content}, target, documents)]
+
+
+def _image_table_seeds() -> list[Seed]:
+    """Pictures inside tables, as Hugging Face's `datasets` keeps them."""
+    import pyarrow
+    from pyarrow import ipc, parquet
+
+    told = {"info": {"features": {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}}}
+    table = pyarrow.table(
+        {
+            "image": [{"bytes": data, "path": name} for name, data in photos().items()],
+            "label": [number % 2 for number in range(len(photos()))],
+            "site": ["north"] * len(photos()),
+        }
+    ).replace_schema_metadata({"huggingface": json.dumps(told)})
+    columns, stream = io.BytesIO(), io.BytesIO()
+    parquet.write_table(table, columns)
+    with ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return [
+        Seed("parquet", {"images.parquet": columns.getvalue()}, "images.parquet"),
+        Seed("arrow", {"images.arrow": stream.getvalue()}, "images.arrow"),
+    ]
+
+
+def _read_image_table(folder: Path) -> object:
+    return _read_set(next(folder.glob("images.*")), kind="hf-dataset")
 
 
 RESULTS = [
@@ -470,6 +507,7 @@ READERS: Sequence[Reader] = (
     Reader(
         "manifest-parquet", lambda: _manifest_seeds("manifest.parquet", _parquet(), None), lambda folder: _read_set(folder)
     ),
+    Reader("image-table", _image_table_seeds, _read_image_table, share=0.5),
     Reader("labels", _label_seeds, _read_labels),
     Reader("classes", _class_seeds, _read_classes),
     Reader("clusters", _cluster_seeds, _read_clusters),
@@ -491,5 +529,9 @@ READERS: Sequence[Reader] = (
     Reader("alike", alike_seeds, read_alike, share=0.2),
     Reader("profile", profile_seeds, read_profile, share=0.2),
     Reader("project", project_seeds, read_project, share=0.5),
+    Reader("guard", guard_seeds, read_guard, share=0.5),
+    Reader("gate", baseline_seeds, read_baseline, share=0.5),
+    Reader("document", document_seeds, read_document, share=0.3),
+    Reader("text", text_seeds, read_text_embeddings, share=0.3),
     Reader("command", command_seeds, read_command, share=0.3, may_write=PLACES),
 )

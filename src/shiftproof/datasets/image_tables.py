@@ -41,8 +41,8 @@ class CellImage(EncodedImage):
     def read(self) -> bytes:
         try:
             cell = _cells(self.path, _stamp(self.path, self.version), self.column, self.block)[self.row].as_py()
-        except (BadInput, IndexError, pyarrow.ArrowException) as problem:
-            raise OSError(f"the file has changed: {problem}") from problem
+        except (BadInput, IndexError, UnicodeDecodeError, pyarrow.ArrowException) as problem:
+            raise OSError(f"the cell cannot be read, or the file has changed: {problem}") from problem
         data = cell.get("bytes") if isinstance(cell, dict) else cell
         if isinstance(data, bytes):
             return data
@@ -70,15 +70,16 @@ def images_in_tables(
     files: Sequence[str], root: str, *, image_column: str | None, label_column: str | None, classes: Classes | None
 ) -> ImageList:
     """The images of these files, whose ids are the path of the file below a folder and the number of the row."""
-    columns = _columns(files[0], image_column, label_column)
+    with _reading(files[0]):
+        columns = _columns(files[0], image_column, label_column)
     samples, keys = list[tuple[str, Mapping[str, Fact]]](), list[tuple[str, ...]]()
     places: dict[str, tuple[str, int, int]] = {}
     for path in files:
         table = _table(path)
-        if columns.image not in table.schema.names:
+        if columns.image not in table.names:
             raise BadInput(f"{path} has no column {columns.image!r}, as the first file has; name one config or split")
         stem = os.path.splitext(path.removeprefix(root).strip("/"))[0]
-        others = [column for column in table.schema.names if column != columns.image and _is_plain(table, column)]
+        others = [column for column in table.names if column != columns.image and _is_plain(table, column)]
         rows = _rows(table, others)
         for number, (place, row) in enumerate(zip(table.rows(), rows, strict=True)):
             image_id = f"{stem}/{number:06d}"
@@ -180,6 +181,7 @@ class _Table:
     """A file of tables: how it is made, and its blocks."""
 
     schema: Any
+    names: list[str]  # of the columns
     block_rows: list[int]
 
     def __init__(self, path: str) -> None:
@@ -225,7 +227,9 @@ class _Arrow(_Table):
         self.block_rows = [batch.num_rows for batch in self._batches]
 
     def read(self, block: int, columns: list[str]) -> Any:
-        return pyarrow.Table.from_batches([self._batches[block]]).select(columns)
+        table = pyarrow.Table.from_batches([self._batches[block]]).select(columns)
+        table.validate(full=True)  # places of cells are taken from the file as they are, wherever they lead
+        return table
 
 
 @contextmanager
@@ -246,7 +250,9 @@ def _table(path: str) -> _Table:
 @lru_cache(maxsize=16)
 def _table_at(path: str, stamp: str) -> _Table:  # noqa: ARG001 - part of the key of the cache
     with _reading(path):
-        return _Arrow(path) if path.endswith(".arrow") else _Parquet(path)
+        table = _Arrow(path) if path.endswith(".arrow") else _Parquet(path)
+        table.names = list(table.schema.names)  # which need not be text
+        return table
 
 
 @lru_cache(maxsize=2)

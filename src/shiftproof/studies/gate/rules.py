@@ -124,7 +124,7 @@ def parse_rules(text: str, where: str = FILE) -> RuleFile:
     """
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # numbers of thousands of digits, tables nested as deep
         raise BadInput(f"{where} is no TOML: {problem}") from problem
     if "gate" not in data:
         raise BadInput(f"{where} has no table [gate]; see docs/gate.md")

@@ -34,7 +34,7 @@ from shiftproof.metrics.conformal import prediction_sets
 from shiftproof.ood import ReadyDetector
 from shiftproof.ood.graph import TINY, Graph, Tensor
 from shiftproof.ood.kept import detector_from, keep_detector
-from shiftproof.studies.threshold.expected import Expected, Share, UsedImages, expected_from
+from shiftproof.studies.threshold.expected import Expected, Share, UsedImages, check_fields, expected_from
 from shiftproof.types import Features, Gives, Head, Logits, OODScores, Predictions, Top5, encodable
 
 FORMAT = 1
@@ -155,6 +155,7 @@ class GuardRecord:
                 "notes": tuple(map(str, told["notes"])),
             }
         )
+        check_fields(record)
         model, temperature = record.model, record.calibration.temperature
         if model.gives not in ("logits", "probabilities") or not record.points:
             raise ValueError("it has no threshold, or is for a model that gives neither logits nor probabilities")
@@ -165,8 +166,8 @@ class GuardRecord:
             raise ValueError("its model has a strange number of classes or features")
         if not _finite(temperature) > 0 or not 0 <= _finite(record.least_probability) <= 1:
             raise ValueError("its temperature or least probability is out of range")
-        if not isinstance(model.name, str) or not isinstance(model.fingerprint, str) or not isinstance(record.files, dict):
-            raise TypeError("its model or its files have no name")
+        if not isinstance(record.files, dict):
+            raise TypeError("its files have no name")
         return record
 
 

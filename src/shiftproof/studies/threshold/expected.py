@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from shiftproof.types import Measurement
 
+PLAIN: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+}
 FLAGGED = {"operating_fpr": "false_alarms", "operating_tpr": "found"}
 
 
@@ -72,3 +78,20 @@ def expected_from(data: Mapping[str, Any]) -> Expected:
     """The same out of a JSON document."""
     sets = {name: {side: Share(**share) for side, share in sides.items()} for name, sides in data["sets"].items()}
     return Expected(data["judged"], Share(**data["false_alarms"]), Share(**data["found"]), data["cost"], sets)
+
+
+def check_fields(record: object) -> None:
+    """TypeError where a text or number of a record, or of a record within it, is something else in the file it is from."""
+    if isinstance(record, Mapping):
+        record = tuple(record.values())
+    if isinstance(record, tuple):
+        for one in record:
+            check_fields(one)
+    if not is_dataclass(record):
+        return
+    for field in fields(record):
+        held, kinds = getattr(record, field.name), PLAIN.get(str(field.type))
+        if kinds is None:
+            check_fields(held)
+        elif not isinstance(held, kinds) or isinstance(held, bool):
+            raise TypeError(f"{field.name} should be {field.type}, got {held!r}")

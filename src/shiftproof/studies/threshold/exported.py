@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.studies.threshold.expected import Expected, UsedImages, expected_from, expected_of
+from shiftproof.studies.threshold.expected import Expected, UsedImages, check_fields, expected_from, expected_of
 from shiftproof.studies.threshold.study import EXACT, FN_COST, FP_COST, HELD_OUT, OOD_SHARE, WHERE_PICKED
 from shiftproof.types import Fact, OODScores, Results, encodable
 
@@ -94,7 +94,7 @@ class ExportedThreshold:
             del data["rule"]
             if type(data["threshold"]) not in (int, float, NoneType):
                 raise TypeError("a threshold is a number")
-            return cls(
+            threshold = cls(
                 **{
                     **data,
                     "threshold": math.inf if data["threshold"] is None else float(data["threshold"]),
@@ -104,5 +104,7 @@ class ExportedThreshold:
                     "notes": tuple(data["notes"]),
                 }
             )
+            check_fields(threshold)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             raise BadInput("this is no threshold as shiftproof threshold writes it") from wrong
+        return threshold
