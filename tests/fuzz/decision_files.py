@@ -122,7 +122,7 @@ def baseline_seeds() -> list[Seed]:
 
 
 def _summed(document: bytes) -> bytes:
-    from shiftproof.studies.gate.baseline import fingerprint_of
+    from shiftproof.types import fingerprint_of
 
     told = {name: value for name, value in _object(document).items() if name != "checksum"}
     try:
