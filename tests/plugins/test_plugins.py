@@ -201,7 +201,7 @@ def test_the_numbers_of_a_plug_in_are_in_the_table_of_measurements(ran: Ran) -> 
 
 def test_a_plug_in_has_its_section_in_the_report_and_its_entries_their_titles(ran: Ran) -> None:
     assert '<section id="hesitation"' in ran.page
-    assert "How often the model is unsure." in ran.page
+    assert "How often the confidence is below 50 %." in ran.page
     assert "33.3\u202f%" in ran.page
     assert "Flat logits" in ran.page
     assert "nightfall" in ran.page
@@ -219,7 +219,7 @@ def test_what_is_stored_is_measured_and_planned_again(ran: Ran, installed: Envir
     assert [one["value"] for one in found] == [pytest.approx(4 / 12)]
     helped = installed.shiftproof("help", "hesitation")
     assert helped.code == 0, helped.err
-    assert "Hesitation: How often is the model less than half sure?" in helped.out
+    assert "Hesitation: How often is the confidence below 50 %?" in helped.out
 
 
 def test_a_dataset_written_with_a_corruption_of_a_plug_in_is_recognised(installed: Environment) -> None:

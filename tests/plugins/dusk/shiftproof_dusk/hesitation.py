@@ -33,7 +33,7 @@ def draw(findings: Sequence[Finding], page: Page) -> Section:
     """One number for each model."""
     found = named(findings, "hesitation_rate")
     numbers = headline_numbers("In short", found, page)
-    return Section("hesitation", "Hesitation", "How often the model is unsure.", details=[], main=numbers)
+    return Section("hesitation", "Hesitation", "How often the confidence is below 50 %.", details=[], main=numbers)
 
 
 SECTION = SectionMaker(frozenset({"hesitation_rate"}), draw, key_numbers=("hesitation_rate",))
