@@ -160,6 +160,8 @@ class Options(Frozen):
     """Options that belong together; `given` are the names of those that somebody chose."""
 
     TITLE: ClassVar[str] = ""
+    KEYWORD: ClassVar[str | None] = None
+    """By which jobs take these whole; an empty one: each field by its own name; None: each job in a way of its own."""
 
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -256,6 +258,7 @@ class ModelSettings(Options):
     """What a model spec such as ``onnx:model.onnx`` leaves open."""
 
     TITLE: ClassVar[str] = "Model"
+    KEYWORD: ClassVar[str | None] = "model_options"
     OF_CLASSIFIERS: ClassVar[tuple[str, ...]] = (
         *("gives", "features", "extra_output", "rotated", "scores", "channels_last", "fill"),
         *("proposals", "max_proposals", "min_side", "proposal_output", "adapt"),
@@ -331,6 +334,7 @@ class DatasetSettings(Options):
     """How a dataset is read where its layout does not say."""
 
     TITLE: ClassVar[str] = "Dataset"
+    KEYWORD: ClassVar[str | None] = "dataset_options"
 
     kind: str | None = option(
         None, "How to read DATASET, where its layout does not say: see shiftproof list datasets.", common=True
@@ -347,6 +351,7 @@ class MatchingSettings(Options):
     """How labels and outputs are matched."""
 
     TITLE: ClassVar[str] = "Scoring"
+    KEYWORD: ClassVar[str | None] = "matching"
 
     scored: Literal["full", "subset"] = option(
         "full",
@@ -368,6 +373,7 @@ class ImageChoice(Options):
     """Which images, and what is one cluster."""
 
     TITLE: ClassVar[str] = "Scoring"
+    KEYWORD: ClassVar[str | None] = "images"
 
     only_classes: str | None = option(None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file.")
     coarse_classes: str | None = option(
@@ -383,6 +389,8 @@ class ImageChoice(Options):
 
 class ScoringSettings(ImageChoice, MatchingSettings):
     """How labels and outputs are matched, of which images, and what is one cluster."""
+
+    KEYWORD: ClassVar[str | None] = "scoring"
 
 
 class Quiet(Options):
@@ -407,6 +415,7 @@ class EngineSettings(Options):
     """Where the work is done."""
 
     TITLE: ClassVar[str] = "Engine"
+    KEYWORD: ClassVar[str | None] = "engine"
 
     engine: str = option(
         "local", "Where models run: local, ray, ray://HOST:PORT as ray start prints it, or slurm; see docs/scale.md."
@@ -428,6 +437,7 @@ class PredictionSettings(WorkerSettings):
     """How predictions are made and what of them is stored."""
 
     TITLE: ClassVar[str] = "Predicting"
+    KEYWORD: ClassVar[str | None] = "prediction"
 
     keep: Literal["top5", "logits", "features"] | None = option(
         None, "What to store of each prediction; at least what the studies need.", common=True
@@ -575,6 +585,7 @@ class StudyNames(Options):
     """Which studies."""
 
     TITLE: ClassVar[str] = "Studies"
+    KEYWORD: ClassVar[str | None] = ""
 
     studies: tuple[str, ...] | None = option(
         None,
@@ -588,6 +599,7 @@ class TimeLimit(Options):
     """How much of a profile is run."""
 
     TITLE: ClassVar[str] = "Studies"
+    KEYWORD: ClassVar[str | None] = ""
 
     minutes: float | None = option(
         None,
@@ -656,6 +668,7 @@ class StorePlace(Options):
     """Where predictions are."""
 
     TITLE: ClassVar[str] = "Output"
+    KEYWORD: ClassVar[str | None] = ""
 
     store: str = option("runs", STORE, common=True)
 
@@ -664,6 +677,7 @@ class PredictionTable(Options):
     """Predictions as a file."""
 
     TITLE: ClassVar[str] = "Output"
+    KEYWORD: ClassVar[str | None] = ""
 
     predictions: str | None = option(
         None,
@@ -701,6 +715,7 @@ class SubsetSettings(Options):
     """How many images."""
 
     TITLE: ClassVar[str] = "Dataset"
+    KEYWORD: ClassVar[str | None] = ""
 
     limit: int | None = option(
         None, "Maximum number of images, spread evenly over the dataset.", bounds=Bounds(1), common=True
@@ -711,6 +726,7 @@ class ProjectPlace(Options):
     """A review project besides the result."""
 
     TITLE: ClassVar[str] = "Review"
+    KEYWORD: ClassVar[str | None] = ""
 
     project: str | None = option(None, "Also make a review project in this folder.", is_path=True, common=True)
 
@@ -719,6 +735,7 @@ class ManifestPlace(Options):
     """A manifest besides the result."""
 
     TITLE: ClassVar[str] = "Output"
+    KEYWORD: ClassVar[str | None] = ""
 
     manifest: str | None = option(
         None,
@@ -732,6 +749,7 @@ class DatabasePlace(Options):
     """Where votes are kept."""
 
     TITLE: ClassVar[str] = "Review"
+    KEYWORD: ClassVar[str | None] = ""
 
     database: str | None = option(None, DATABASE, metavar="URL", common=True)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import shiftproof as sp
 from shiftproof.cli.emit import Bar, emit, interruptible, remark, steps_table
@@ -13,7 +13,7 @@ from shiftproof.cli.options import Asked, Commands, Output, command
 
 if TYPE_CHECKING:
     from shiftproof.curation.filtered_project import FilteredProject
-    from shiftproof.options import Quiet
+    from shiftproof.options import Options, Quiet
 
 SHOWN = 20
 """Near-duplicates printed; the table has all."""
@@ -23,18 +23,18 @@ def _bar(settings: Quiet, unit: str = "images") -> interruptible:
     return interruptible(Bar(quiet=settings.quiet, unit=unit, before="done before"))
 
 
-def _unless(settings: Quiet) -> Callable[[str], None] | None:
-    """Where remarks go."""
-    return None if settings.quiet else remark
+def _filtering() -> Iterable[type[Options]]:
+    """Options that both kinds of filtering share."""
+    return (
+        *(sp.CandidateSettings, sp.DatasetSettings, sp.options.SubsetSettings),
+        *(sp.options.StorePlace, sp.options.WorkerSettings, sp.options.EngineSettings),
+    )
 
 
 @command(
     "dataset",
     "project",
-    options=lambda: (
-        *(sp.options.FilterModelNames, sp.AdversarialOptions, sp.CandidateSettings, sp.DatasetSettings),
-        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings, sp.options.EngineSettings),
-    ),
+    options=lambda: (sp.options.FilterModelNames, sp.AdversarialOptions, *_filtering()),
 )
 def adversarial(asked: Asked) -> None:
     """Make a review project of the images that all filter models misclassify, in the folder PROJECT, as for ImageNet-A.
@@ -45,24 +45,16 @@ def adversarial(asked: Asked) -> None:
 
     Example: shiftproof curate adversarial photos/ hard/ --filter lite:0 --filter onnx:mobilenet.onnx?preprocess=imagenet
     """
-    with _bar(asked[sp.options.WorkerSettings]) as progress:
-        made = sp.curate.adversarial(
-            asked.argument("dataset"),
-            asked.argument("project"),
-            options=asked[sp.AdversarialOptions],
-            progress=progress,
-            **_filtering(asked),
-        )
+    dataset, project, filters = asked.argument("dataset"), asked.argument("project"), asked[sp.options.FilterModelNames]
+    with asked.work() as settings:
+        made = sp.curate.adversarial(dataset, project, filters.filter, options=asked[sp.AdversarialOptions], **settings)
     _emit_filtered(made, as_json=asked.json)
 
 
 @command(
     "dataset",
     "project",
-    options=lambda: (
-        *(sp.options.FilterModelNames, sp.NovelOptions, sp.CandidateSettings, sp.DatasetSettings),
-        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings, sp.options.EngineSettings),
-    ),
+    options=lambda: (sp.options.FilterModelNames, sp.NovelOptions, *_filtering()),
 )
 def novel(asked: Asked) -> None:
     """Make a review project of OOD images on which filter models are confident, in the folder PROJECT, as for ImageNet-O.
@@ -72,30 +64,10 @@ def novel(asked: Asked) -> None:
 
     Example: shiftproof curate novel novel/manifest.csv fooled/ --filter lite:0 --per-class 10
     """
-    with _bar(asked[sp.options.WorkerSettings]) as progress:
-        made = sp.curate.novel(
-            asked.argument("dataset"),
-            asked.argument("project"),
-            options=asked[sp.NovelOptions],
-            progress=progress,
-            **_filtering(asked),
-        )
+    dataset, project, filters = asked.argument("dataset"), asked.argument("project"), asked[sp.options.FilterModelNames]
+    with asked.work() as settings:
+        made = sp.curate.novel(dataset, project, filters.filter, options=asked[sp.NovelOptions], **settings)
     _emit_filtered(made, as_json=asked.json)
-
-
-def _filtering(asked: Asked) -> dict[str, Any]:
-    """The settings that both kinds of filtering share."""
-    work = asked[sp.options.WorkerSettings]
-    return {
-        "filters": asked[sp.options.FilterModelNames].filter,
-        "review": asked[sp.CandidateSettings],
-        "dataset_options": asked[sp.DatasetSettings],
-        "limit": asked[sp.options.SubsetSettings].limit,
-        "store": asked[sp.options.StorePlace].store,
-        "workers": work.workers,
-        "engine": asked[sp.options.EngineSettings],
-        "tell": _unless(work),
-    }
 
 
 def _emit_filtered(made: FilteredProject, *, as_json: bool) -> None:
@@ -128,13 +100,7 @@ def novel_classes(asked: Asked) -> None:
     Example: shiftproof curate novel-classes --id-classes ilsvrc2012 --candidates imagenet21k.txt -o novel/
     """
     output = asked.output
-    found = sp.curate.novel_classes(
-        asked[sp.NovelClassOptions],
-        output=output,
-        project=asked[sp.options.ProjectPlace].project,
-        review=asked[sp.VerifySettings],
-        tell=remark,
-    )
+    found = sp.curate.novel_classes(asked[sp.NovelClassOptions], output=output, **asked.settings)
     classes, images, remarks = found.selection.classes, found.images, []
     if images is not None:
         total = sum(map(len, images.values()))
@@ -172,11 +138,7 @@ def pairs(asked: Asked) -> None:
         asked[sp.options.FeatureModel].feature_model,
         options=asked[sp.PairOptions],
         output=asked.output,
-        project=asked[sp.options.ProjectPlace].project,
-        review=asked[sp.VerifySettings],
-        model_options=asked[sp.ModelSettings],
-        store=asked[sp.options.StorePlace].store,
-        tell=remark,
+        **asked.settings,
     )
     emit(
         {"pairs": len(found.pairs), "outside": found.ood_images, "inside": found.id_images, "list": asked.output},
@@ -203,19 +165,15 @@ def duplicates(asked: Asked) -> None:
 
     Example: shiftproof curate duplicates photos/ --against training/ -o distinct/
     """
-    work, report = asked[sp.options.WorkerSettings], asked[sp.options.DuplicateReport].report
-    with _bar(work) as progress:
+    report = asked[sp.options.DuplicateReport].report
+    with asked.work() as settings:
         found = sp.curate.duplicates(
             asked.argument("dataset"),
             options=asked[sp.DuplicateOptions],
             model=asked[sp.options.MaybeFeatureModel].feature_model,
             output=asked.output,
             report=report,
-            model_options=asked[sp.ModelSettings],
-            store=asked[sp.options.StorePlace].store,
-            workers=work.workers,
-            progress=progress,
-            tell=remark,
+            **{**settings, "tell": remark},
         )
     remarks = [f"{row['id']}: {row['reason']}" for row in found.removed[:SHOWN]]
     if len(found.removed) > SHOWN:
@@ -234,20 +192,9 @@ def duplicates(asked: Asked) -> None:
     "dataset",
     "destination",
     options=lambda: (
-        *(
-            sp.CropOptions,
-            sp.options.MaybeFilterModels,
-            sp.VerifySettings,
-            sp.options.ProjectPlace,
-            sp.options.DatabasePlace,
-        ),
-        *(
-            sp.options.MatchingSettings,
-            sp.ModelSettings,
-            sp.options.SubsetSettings,
-            sp.options.StorePlace,
-            sp.options.WorkerSettings,
-        ),
+        *(sp.CropOptions, sp.options.MaybeFilterModels, sp.VerifySettings, sp.options.ProjectPlace),
+        *(sp.options.DatabasePlace, sp.options.MatchingSettings, sp.ModelSettings, sp.options.SubsetSettings),
+        *(sp.options.StorePlace, sp.options.WorkerSettings),
     ),
 )
 def crops(asked: Asked) -> None:
@@ -259,23 +206,13 @@ def crops(asked: Asked) -> None:
 
     Example: shiftproof curate crops boxes.json hard-crops/ --reference usual.json --filter lite:0
     """
-    work = asked[sp.options.WorkerSettings]
-    with _bar(work, "crops") as progress:
+    with asked.work("crops") as settings:
         made = sp.curate.crops(
             asked.argument("dataset"),
             asked.argument("destination"),
             asked[sp.options.MaybeFilterModels].filter,
             options=asked[sp.CropOptions],
-            project=asked[sp.options.ProjectPlace].project,
-            review=asked[sp.VerifySettings],
-            database=asked[sp.options.DatabasePlace].database,
-            model_options=asked[sp.ModelSettings],
-            matching=asked[sp.options.MatchingSettings],
-            limit=asked[sp.options.SubsetSettings].limit,
-            store=asked[sp.options.StorePlace].store,
-            workers=work.workers,
-            progress=progress,
-            tell=_unless(work),
+            **settings,
         )
     written, remarks = made.written, [f"note: {note}" for note in made.notes]
     if made.whole_images:

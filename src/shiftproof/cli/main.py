@@ -20,14 +20,12 @@ import click
 import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.cli.curate import curate
+from shiftproof.cli.deploy import gate, guard, watch
 from shiftproof.cli.emit import Bar, emit, interruptible, remark
-from shiftproof.cli.gate import gate
-from shiftproof.cli.guard import guard, watch
 from shiftproof.cli.options import ALL, Asked, Command, Commands, Output, command
 from shiftproof.cli.review import review, verdicts
-from shiftproof.cli.run import compare, estimate, measure, plan, predict, probe, report, run, threshold
+from shiftproof.cli.run import compare, estimate, labels, measure, plan, predict, probe, report, run, slices, threshold
 from shiftproof.cli.store import check, cite, list_, merge, models, publish
-from shiftproof.cli.suspects import labels, slices
 from shiftproof.cli.train import recipes, train
 from shiftproof.cli.write import corrupt, perturb
 from shiftproof.errors import MissingRuns, PluginWarning, ShiftproofError, StoreWarning

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 
+import shiftproof as sp
 from shiftproof import catalog
+from shiftproof.cli.emit import Bar, interruptible, remark
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,6 +23,22 @@ if TYPE_CHECKING:
 OptionsT = TypeVar("OptionsT", bound="Options")
 Kinds: TypeAlias = "Callable[[], Iterable[type[Options]]]"
 """Option dataclasses, imported when they are first needed: the list of commands needs none."""
+
+
+def job_settings() -> Iterable[type[Options]]:
+    """Options of every command that runs a model on a dataset of its own."""
+    return sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings, sp.options.StorePlace
+
+
+def study_settings() -> Iterable[type[Options]]:
+    """Options of commands that measure what is stored of a model."""
+    return sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace
+
+
+def result_settings() -> Iterable[type[Options]]:
+    """Options of commands that print results."""
+    return sp.options.Tables, sp.options.Verbosity
+
 
 ALL = "shiftproof.all"
 """Key of the context's notes that says that help should show every option."""
@@ -134,6 +153,35 @@ class Asked:
             return kind(**values, given=frozenset(given))
         except BadInput as problem:
             raise click.UsageError(str(problem), self._context) from problem
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the options of this command are to its job, by keyword; and where remarks go."""
+        command = self._context.command
+        assert isinstance(command, Command)  # noqa: S101 - nothing else asks
+        found: dict[str, Any] = {"tell": remark}
+        for kind in command.kinds():
+            if kind.KEYWORD:
+                found[kind.KEYWORD] = self[kind]
+            elif kind.KEYWORD is not None:
+                chosen = self[kind]
+                found |= {one.name: getattr(chosen, one.name) for one in dataclasses.fields(kind) if "told" in one.metadata}
+        if "studies" in found:
+            found["studies"] = self.studies(found["studies"])
+        return found
+
+    @contextmanager
+    def job(self, unit: str = "images", before: str = "answered before") -> Iterator[dict[str, Any]]:
+        """The same, with the progress of the job, while it runs; Ctrl-C ends it with a sentence."""
+        with interruptible(Bar(quiet=self[sp.options.Quiet].quiet, unit=unit, before=before)) as progress:
+            yield {**self.settings, "progress": progress}
+
+    @contextmanager
+    def work(self, unit: str = "images", before: str = "done before") -> Iterator[dict[str, Any]]:
+        """The same of a job that takes the number of processes, and says nothing where it shows no progress."""
+        asked = self[sp.options.WorkerSettings]
+        with self.job(unit, before) as settings:
+            yield {**settings, "workers": asked.workers, **({"tell": lambda _: None} if asked.quiet else {})}
 
     def argument(self, name: str) -> Any:
         """An argument by its name."""

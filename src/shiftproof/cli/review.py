@@ -50,14 +50,8 @@ def verdicts(asked: Asked) -> None:
 
     Example: shiftproof verdicts hard-set/ -o how-it-was-made.html
     """
-    found = sp.verdicts(
-        asked.argument("project"),
-        database=asked[sp.options.DatabasePlace].database,
-        models=asked[sp.options.ComparedModels].compared_model,
-        store=asked[sp.options.StorePlace].store,
-        report=asked.output,
-        tell=remark,
-    )
+    models = asked[sp.options.ComparedModels].compared_model
+    found = sp.verdicts(asked.argument("project"), models=models, report=asked.output, **asked.settings)
     files = asked[sp.options.TextTables]
     shown = () if asked.json and not files.given else _shown(found)
     emit(found.as_json(), as_json=asked.json, shown=shown, path=asked.output, files=files)

@@ -1,4 +1,4 @@
-"""The commands that run models, measure studies and write reports."""
+"""The commands that run models, measure studies and write reports, and those that find what goes wrong: labels, slices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import shiftproof as sp
-from shiftproof.cli.emit import Bar, Table, emit, interruptible, remark
-from shiftproof.cli.options import Asked, Output, command
+from shiftproof.cli.emit import Table, emit, remark
+from shiftproof.cli.options import Asked, Output, command, job_settings, result_settings, study_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from shiftproof.types import Results
 
 REPORT = Output("the report, an HTML file", "report.html")
+SHOWN = 20
+"""Likely label errors that are printed; the report and --json have more."""
 
 
 @command(
@@ -25,7 +27,7 @@ REPORT = Output("the report, an HTML file", "report.html")
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.options.TimeLimit, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.PredictionSettings, sp.options.EngineSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.PredictionSettings, sp.options.EngineSettings, sp.options.StorePlace, *result_settings()),
     ),
     studies=True,
     output=REPORT,
@@ -35,19 +37,8 @@ def run(asked: Asked) -> None:
 
     Example: shiftproof run lite:0 photos/ --minutes 10 -o report.html
     """
-    prediction, time_limit = asked[sp.PredictionSettings], asked[sp.options.TimeLimit]
-    with interruptible(Bar(quiet=prediction.quiet)) as progress:
-        results = sp.run(
-            asked.argument("model"),
-            asked.argument("dataset"),
-            minutes=time_limit.minutes,
-            full=time_limit.full,
-            report=asked.output,
-            prediction=prediction,
-            engine=asked[sp.options.EngineSettings],
-            progress=progress,
-            **_settings(asked),
-        )
+    with asked.job() as settings:
+        results = sp.run(asked.argument("model"), asked.argument("dataset"), report=asked.output, **settings)
     emit_results(asked, results, asked.output)
 
 
@@ -64,22 +55,9 @@ def predict(asked: Asked) -> None:
 
     Example: shiftproof predict lite:0 photos/ --keep features
     """
-    prediction, store = asked[sp.PredictionSettings], asked[sp.options.StorePlace].store
-    table = asked[sp.options.PredictionTable].predictions
-    with interruptible(Bar(quiet=prediction.quiet)) as progress:
-        tally = sp.store_predictions(
-            asked.argument("model"),
-            asked.argument("dataset"),
-            store=store,
-            shard=asked[sp.options.ShardSettings].part,
-            predictions=table,
-            model_options=asked[sp.ModelSettings],
-            dataset_options=asked[sp.DatasetSettings],
-            prediction=prediction,
-            engine=asked[sp.options.EngineSettings],
-            progress=progress,
-            tell=remark,
-        )
+    model, dataset, shard = asked.argument("model"), asked.argument("dataset"), asked[sp.options.ShardSettings].part
+    with asked.job() as settings:
+        tally = sp.store_predictions(model, dataset, shard=shard, **settings)
     skipped = [{"id": image.id, "reason": image.reason} for image in tally.skipped_images]
     before = f", {tally.stored_before:,} were stored before" if tally.stored_before else ""
     emit(
@@ -87,19 +65,16 @@ def predict(asked: Asked) -> None:
         as_json=asked.json,
         remarks=[
             *(f"skipped: {image['id']}: {image['reason']}" for image in skipped),
-            f"{tally.predicted:,} images predicted{before}, {len(skipped):,} skipped; store: {store}",
+            f"{tally.predicted:,} images predicted{before}, {len(skipped):,} skipped; store: {settings['store']}",
         ],
-        path=table,
+        path=settings["predictions"],
     )
 
 
 @command(
     "model",
     "dataset",
-    options=lambda: (
-        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace),
-        *(sp.options.ForecastOptions, sp.options.TextTables),
-    ),
+    options=lambda: (*study_settings(), sp.options.ForecastOptions, sp.options.TextTables),
     studies=True,
 )
 def plan(asked: Asked) -> None:
@@ -108,7 +83,7 @@ def plan(asked: Asked) -> None:
     Example: shiftproof plan lite:0 photos/ --probe --nodes 1,10,100 --price 0.9
     """
     forecast, files = asked[sp.options.ForecastOptions], asked[sp.options.TextTables]
-    rows = sp.plan(asked.argument("model"), asked.argument("dataset"), forecast=forecast, **_settings(asked))
+    rows = sp.plan(asked.argument("model"), asked.argument("dataset"), forecast=forecast, **asked.settings)
     shown = [Table(rows, right=("images", "stored", "to do"))]
     if not forecast.wanted:
         emit(rows, as_json=asked.json, shown=shown, files=files)
@@ -133,10 +108,7 @@ def plan(asked: Asked) -> None:
 @command(
     "model",
     "dataset",
-    options=lambda: (
-        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.PredictionTable, sp.options.Tables, sp.options.Verbosity),
-    ),
+    options=lambda: (*study_settings(), sp.options.PredictionTable, *result_settings()),
     studies=True,
 )
 def measure(asked: Asked) -> None:
@@ -144,18 +116,14 @@ def measure(asked: Asked) -> None:
 
     MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
     """
-    table = asked[sp.options.PredictionTable].predictions
-    results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), predictions=table, **_settings(asked))
+    results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), **asked.settings)
     emit_results(asked, results)
 
 
 @command(
     "model",
     "dataset",
-    options=lambda: (
-        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.PredictionTable, sp.options.Tables, sp.options.Verbosity),
-    ),
+    options=lambda: (*study_settings(), sp.options.PredictionTable, *result_settings()),
     studies=True,
     output=REPORT,
 )
@@ -164,23 +132,8 @@ def report(asked: Asked) -> None:
 
     Example: shiftproof report lite:0 photos/ -o report.html
     """
-    model, dataset, table = asked.argument("model"), asked.argument("dataset"), asked[sp.options.PredictionTable].predictions
-    results = sp.report(model, dataset, asked.output, predictions=table, **_settings(asked))
+    results = sp.report(asked.argument("model"), asked.argument("dataset"), asked.output, **asked.settings)
     emit_results(asked, results, asked.output)
-
-
-def _settings(asked: Asked) -> dict[str, Any]:
-    """The settings that jobs on a model and a dataset share."""
-    names = asked[sp.options.StudyNames]
-    return {
-        "studies": asked.studies(names.studies),
-        "unreviewed": names.unreviewed,
-        "store": asked[sp.options.StorePlace].store,
-        "model_options": asked[sp.ModelSettings],
-        "dataset_options": asked[sp.DatasetSettings],
-        "scoring": asked[sp.ScoringSettings],
-        "tell": remark,
-    }
 
 
 @command(
@@ -188,7 +141,7 @@ def _settings(asked: Asked) -> dict[str, Any]:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace, sp.options.PredictionTable),
-        *(sp.options.Tables, sp.options.Verbosity),
+        *result_settings(),
     ),
     studies=True,
     output=Output("a report, an HTML file"),
@@ -200,19 +153,7 @@ def compare(asked: Asked) -> None:
 
     Example: shiftproof compare lite:0 lite:1 photos/
     """
-    names = asked[sp.options.StudyNames]
-    results = sp.compare(
-        asked.argument("models"),
-        asked.argument("dataset"),
-        studies=asked.studies(names.studies),
-        unreviewed=names.unreviewed,
-        store=asked[sp.options.StorePlace].store,
-        report=asked.output,
-        predictions=asked[sp.options.PredictionTable].predictions,
-        dataset_options=asked[sp.DatasetSettings],
-        scoring=asked[sp.ScoringSettings],
-        tell=remark,
-    )
+    results = sp.compare(asked.argument("models"), asked.argument("dataset"), report=asked.output, **asked.settings)
     emit_results(asked, results, asked.output)
 
 
@@ -220,7 +161,7 @@ def compare(asked: Asked) -> None:
     click.Argument(["photo"], type=click.Path(exists=True, dir_okay=False)),
     options=lambda: (
         *(sp.ProbeOptions, sp.options.ProbedModel, sp.ModelSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.options.StorePlace, *result_settings()),
     ),
     output=REPORT._replace(default="probe.html"),
 )
@@ -229,29 +170,16 @@ def probe(asked: Asked) -> None:
 
     Example: shiftproof probe cat.jpg --vary zoom,hue,fog --ood clothes/
     """
-    prediction = asked[sp.PredictionSettings]
-    with interruptible(Bar(quiet=prediction.quiet)) as progress:
-        results = sp.probe(
-            asked.argument("photo"),
-            asked[sp.options.ProbedModel].model,
-            options=asked[sp.ProbeOptions],
-            store=asked[sp.options.StorePlace].store,
-            report=asked.output,
-            model_options=asked[sp.ModelSettings],
-            prediction=prediction,
-            progress=progress,
-            tell=remark,
-        )
+    photo, model, options = asked.argument("photo"), asked[sp.options.ProbedModel].model, asked[sp.ProbeOptions]
+    with asked.job() as settings:
+        results = sp.probe(photo, model, options=options, report=asked.output, **settings)
     emit_results(asked, results, asked.output)
 
 
 @command(
     "model",
     "dataset",
-    options=lambda: (
-        *(sp.ThresholdOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, sp.options.TextTables),
-    ),
+    options=lambda: (sp.ThresholdOptions, *job_settings(), sp.options.TextTables),
     output=Output("a JSON file with the threshold, and what to expect of it"),
 )
 def threshold(asked: Asked) -> None:
@@ -259,20 +187,8 @@ def threshold(asked: Asked) -> None:
 
     Example: shiftproof threshold lite:0 photos/ --ood clothes/ --ood-detector energy --false-alarms 0.05 -o point.json
     """
-    prediction = asked[sp.PredictionSettings]
-    with interruptible(Bar(quiet=prediction.quiet)) as progress:
-        chosen = sp.threshold(
-            asked.argument("model"),
-            asked.argument("dataset"),
-            asked[sp.ThresholdOptions],
-            store=asked[sp.options.StorePlace].store,
-            model_options=asked[sp.ModelSettings],
-            dataset_options=asked[sp.DatasetSettings],
-            scoring=asked[sp.ScoringSettings],
-            prediction=prediction,
-            progress=progress,
-            tell=remark,
-        )
+    with asked.job() as settings:
+        chosen = sp.threshold(asked.argument("model"), asked.argument("dataset"), asked[sp.ThresholdOptions], **settings)
     if asked.output:
         from shiftproof.files import write_whole
         from shiftproof.places import as_path
@@ -284,10 +200,7 @@ def threshold(asked: Asked) -> None:
 
 @command(
     "model",
-    options=lambda: (
-        *(sp.options.LabelledImages, sp.EstimateOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.PredictionSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
-    ),
+    options=lambda: (sp.options.LabelledImages, sp.EstimateOptions, *job_settings(), *result_settings()),
     output=REPORT._replace(default="estimate.html"),
 )
 def estimate(asked: Asked) -> None:
@@ -295,21 +208,59 @@ def estimate(asked: Asked) -> None:
 
     Example: shiftproof estimate lite:0 --labelled photos/ --unlabelled production/
     """
-    prediction = asked[sp.PredictionSettings]
-    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+    labelled, options = asked[sp.options.LabelledImages], asked[sp.EstimateOptions]
+    with asked.job() as settings:
         results = sp.estimate_accuracy(
-            asked.argument("model"),
-            asked[sp.options.LabelledImages].place(),
-            options=asked[sp.EstimateOptions],
-            store=asked[sp.options.StorePlace].store,
-            report=asked.output,
-            model_options=asked[sp.ModelSettings],
-            dataset_options=asked[sp.DatasetSettings],
-            scoring=asked[sp.ScoringSettings],
-            prediction=prediction,
-            progress=progress,
-            tell=remark,
+            asked.argument("model"), labelled.place(), options=options, report=asked.output, **settings
         )
+    emit_results(asked, results, asked.output)
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (sp.LabelOptions, sp.LabelReview, *job_settings()),
+    output=Output("a report as an HTML file", "labels.html"),
+)
+def labels(asked: Asked) -> None:
+    """Find images whose label is likely wrong, for review, and apply the reviewers' verdicts.
+
+    Example: shiftproof labels lite:0 photos/ --project doubtful-labels/
+    """
+    model, dataset, options = asked.argument("model"), asked.argument("dataset"), asked[sp.LabelOptions]
+    with asked.job() as settings:
+        found = sp.find_label_errors(model, dataset, options=options, report=asked.output, **settings)
+    if asked.json:
+        emit(found.to_json(), as_json=True, path=asked.output)
+        return
+    from shiftproof.cli.results import say_results
+
+    first = found.images[: min(SHOWN, found.suspects)]
+    rows = [{name: str(row[name]) for name in ("id", "label", "suggested", "self_confidence", "confident")} for row in first]
+    emit(None, as_json=False, shown=[Table(rows, right=("self_confidence",))])
+    remark(f"the first {len(first)} of {found.suspects:,} suspects among {len(found.images):,} labelled images")
+    say_results(found.results, verbose=False)
+    if found.project is not None:
+        remark(f"to review them in a browser: shiftproof review {found.project.folder} --invite me")
+    if found.corrected is not None:
+        remark(f"corrected labels: {found.corrected}")
+    emit(None, as_json=False, path=asked.output)
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (sp.SliceOptions, sp.options.ManifestPlace, *job_settings(), *result_settings()),
+    output=Output("a report as an HTML file", "slices.html"),
+)
+def slices(asked: Asked) -> None:
+    """Find slices, groups of images with a high error rate: by facts (metadata), classes, pixels and features.
+
+    Example: shiftproof slices lite:0 photos/ --manifest sliced.jsonl
+    """
+    model, dataset, options = asked.argument("model"), asked.argument("dataset"), asked[sp.SliceOptions]
+    with asked.job() as settings:
+        results = sp.slices(model, dataset, options=options, report=asked.output, **settings)
     emit_results(asked, results, asked.output)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shiftproof as sp
-from shiftproof.cli.emit import Bar, Table, emit, interruptible, remark
-from shiftproof.cli.options import Asked, Output, command
+from shiftproof.cli.emit import Table, emit
+from shiftproof.cli.options import Asked, Output, command, result_settings
 from shiftproof.cli.run import REPORT, emit_results
 
 
@@ -22,21 +22,9 @@ def train(asked: Asked) -> None:
 
     Example: shiftproof train lite:0 photos/ --recipe balanced+wise-ft:0.5 -o better
     """
-    workers = asked[sp.options.WorkerSettings]
-    with interruptible(Bar(quiet=workers.quiet)) as progress:
-        trained = sp.train(
-            asked.argument("model"),
-            asked.argument("dataset"),
-            asked.output,
-            options=asked[sp.TrainOptions],
-            store=asked[sp.options.StorePlace].store,
-            model_options=asked[sp.ModelSettings],
-            dataset_options=asked[sp.DatasetSettings],
-            images=asked[sp.options.ImageChoice],
-            workers=workers,
-            progress=progress,
-            tell=remark,
-        )
+    model, dataset, workers = asked.argument("model"), asked.argument("dataset"), asked[sp.options.WorkerSettings]
+    with asked.job() as settings:
+        trained = sp.train(model, dataset, asked.output, options=asked[sp.TrainOptions], workers=workers, **settings)
     figure = "mAP" if trained.record.finds_boxes else "accuracy"
     rows = [
         {"folder": str(one.folder), "seed": one.record.seed, "validation": what, figure: f"{100 * share:.1f} %"}
@@ -57,7 +45,7 @@ def train(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.GridOptions, sp.ModelSettings, sp.DatasetSettings, sp.options.ImageChoice, sp.options.WorkerSettings),
-        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.options.StorePlace, *result_settings()),
     ),
     output=REPORT._replace(default="recipes.html"),
 )
@@ -66,19 +54,7 @@ def recipes(asked: Asked) -> None:
 
     Example: shiftproof recipes lite:0 photos/ --recipes baseline,augmix,corrupted:noise --seeds 3 -o recipes.html
     """
-    workers = asked[sp.options.WorkerSettings]
-    with interruptible(Bar(quiet=workers.quiet)) as progress:
-        results = sp.recipes(
-            asked.argument("model"),
-            asked.argument("dataset"),
-            options=asked[sp.GridOptions],
-            store=asked[sp.options.StorePlace].store,
-            report=asked.output,
-            model_options=asked[sp.ModelSettings],
-            dataset_options=asked[sp.DatasetSettings],
-            images=asked[sp.options.ImageChoice],
-            workers=workers,
-            progress=progress,
-            tell=remark,
-        )
+    model, dataset, workers = asked.argument("model"), asked.argument("dataset"), asked[sp.options.WorkerSettings]
+    with asked.job() as settings:
+        results = sp.recipes(model, dataset, options=asked[sp.GridOptions], report=asked.output, workers=workers, **settings)
     emit_results(asked, results, asked.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import shiftproof as sp
-from shiftproof.cli.emit import Bar, emit, interruptible, remark
+from shiftproof.cli.emit import emit
 from shiftproof.cli.options import Asked, command
 
 if TYPE_CHECKING:
@@ -25,20 +25,14 @@ def corrupt(asked: Asked) -> None:
 
     Example: shiftproof corrupt photos/ photos-c/ --corruptions fog,frost --severities 1,3,5
     """
-    work = asked[sp.options.WorkerSettings]
-    with interruptible(Bar(quiet=work.quiet, unit="pictures", before="written before")) as progress:
+    with asked.work("pictures", "written before") as settings:
         written = sp.corrupt_dataset(
             asked.argument("source"),
             asked.argument("destination"),
             corruptions=asked[sp.CorruptionChoice],
             pictures=asked[sp.PictureSettings],
             layout=asked[sp.options.CorruptedLayout].layout,
-            limit=asked[sp.options.SubsetSettings].limit,
-            dataset_options=asked[sp.DatasetSettings],
-            workers=work.workers,
-            engine=asked[sp.options.EngineSettings],
-            progress=progress,
-            tell=_unless(work.quiet),
+            **settings,
         )
     emit(**_told(written, "pictures"), as_json=asked.json)
 
@@ -56,8 +50,8 @@ def perturb(asked: Asked) -> None:
 
     Example: shiftproof perturb photos/ photos-p/ --perturbations tilt,brightness --limit 100
     """
-    work, how = asked[sp.options.WorkerSettings], asked[sp.options.EditionSettings]
-    with interruptible(Bar(quiet=work.quiet, unit="sequences", before="written before")) as progress:
+    how = asked[sp.options.EditionSettings]
+    with asked.work("sequences", "written before") as settings:
         written = sp.perturb_dataset(
             asked.argument("source"),
             asked.argument("destination"),
@@ -65,18 +59,9 @@ def perturb(asked: Asked) -> None:
             edition=how.edition,
             seed=how.seed,
             layout=asked[sp.options.PerturbedLayout].layout,
-            limit=asked[sp.options.SubsetSettings].limit,
-            dataset_options=asked[sp.DatasetSettings],
-            workers=work.workers,
-            engine=asked[sp.options.EngineSettings],
-            progress=progress,
-            tell=_unless(work.quiet),
+            **settings,
         )
     emit(**_told(written, "sequences"), as_json=asked.json)
-
-
-def _unless(quiet: bool) -> Any:
-    return (lambda _: None) if quiet else remark
 
 
 def _told(written: Written, unit: str) -> dict[str, Any]:

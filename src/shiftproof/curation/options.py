@@ -21,6 +21,7 @@ class InstructionSettings(Options):
     """What reviewers are told."""
 
     TITLE: ClassVar[str] = "Review"
+    KEYWORD: ClassVar[str | None] = "review"
 
     instructions: str | None = option(
         None,

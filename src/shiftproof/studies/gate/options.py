@@ -11,6 +11,7 @@ class GateOptions(Options):
     """What a model must reach to replace another, or where the rules stand."""
 
     TITLE: ClassVar[str] = "Gate"
+    KEYWORD: ClassVar[str | None] = ""
 
     against: str | None = option(
         None, "What to compare with: a model, the name of a stored one, or a file that --write-baseline wrote.", common=True
