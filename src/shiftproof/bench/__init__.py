@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
+from shiftproof.bench.job import BenchKeywords, Job, JobKeywords, takes
 from shiftproof.bench.steps import Bench, Tell
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from shiftproof.training.trained import Trained
 
 
+@takes(JobKeywords)
 def run(
     model: str | Model,
     dataset: str | Path | Dataset,
@@ -67,16 +69,10 @@ def run(
     studies: Studies = None,
     minutes: float | None = None,
     full: bool = False,
-    store: str | Path | Store = "runs",
     report: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
     engine: str | EngineSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> Results:
     """Predicts what is not stored, measures the studies and writes a report where one is asked for.
 
@@ -85,40 +81,34 @@ def run(
     on it too. `engine` is where models run: ``local``, ``ray``, ``ray://HOST:PORT`` or ``slurm``.
     """
     from shiftproof.bench.timed import run_profile, save_whole
-    from shiftproof.runs.predict import check_classes
 
-    started, prediction = time.monotonic(), prediction or PredictionSettings()
+    started = time.monotonic()
     limit = TimeLimit(minutes=minutes, full=full).minutes_for(named=choice_of(studies).names is not None)
-    with Bench.of(store, dataset_options, scoring, model_options, tell, engine) as bench:
-        loaded = bench.model(model, prediction)
-        images = bench.dataset(dataset)
-        loaded = bench.adapted(loaded, images)
+    with Job.of(model, dataset, classifier=False, engine=engine, **how) as job:
+        bench, loaded, images = job.bench, job.model, job.images
         if limit is None:
             work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
-            check_classes(loaded, images, bench.scoring)
-            bench.fill(loaded, work, prediction, progress)
-            save_whole(bench, loaded, images, studies, full=full)
+            job.check_classes()
+            job.fill(work)
+            save_whole(job, studies, full=full)
         else:
-            work = run_profile(bench, loaded, images, studies, limit, prediction, progress, started=started)
+            work = run_profile(job, studies, limit, started=started)
             if unreviewed is not None:
                 before = bench.assemble([loaded], bench.before_review(unreviewed, images), studies)
-                bench.fill(loaded, before, prediction, progress)
+                job.fill(before)
                 work = joined([work, before])
         return bench.report(work, report, again=[bench.again(model, loaded, dataset, images, studies)])
 
 
+@takes(BenchKeywords)
 def plan(
     model: str | Model,
     dataset: str | Path | Dataset,
     *,
     studies: Studies = None,
-    store: str | Path | Store = "runs",
     unreviewed: str | Path | Dataset | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
     forecast: ForecastOptions | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[BenchKeywords],
 ) -> Planned:
     """The runs that the studies need, a row each, with how many images are stored already.
 
@@ -126,7 +116,7 @@ def plan(
     """
     from shiftproof.runs.forecast import Planned
 
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+    with Bench.of(**how) as bench:
         loaded = bench.model(model)
         images = bench.dataset(dataset)
         loaded = bench.adapted(loaded, images)
@@ -140,43 +130,37 @@ def plan(
         return planned
 
 
+@takes(BenchKeywords)
 def measure_stored(
     model: str | Model | ModelRef,
     dataset: str | Path | Dataset,
     *,
     studies: Studies = None,
-    store: str | Path | Store = "runs",
     predictions: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[BenchKeywords],
 ) -> Results:
     """Measures stored predictions; never runs the model, which may also be the name of a stored one.
 
     `predictions` is a CSV or Parquet file for the prediction of each image in every run.
     """
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+    with Bench.of(**how) as bench:
         return bench.measured(model, dataset, studies, unreviewed=unreviewed, predictions=predictions)
 
 
+@takes(BenchKeywords)
 def report(
     model: str | Model | ModelRef,
     dataset: str | Path | Dataset,
     path: str | Path = "report.html",
     *,
     studies: Studies = None,
-    store: str | Path | Store = "runs",
     predictions: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[BenchKeywords],
 ) -> Results:
     """The same, with a report as an HTML file."""
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+    with Bench.of(**how) as bench:
         return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path, predictions=predictions)
 
 
@@ -274,21 +258,16 @@ def predict(
             return predicted(unlabelled(images))
 
 
+@takes(JobKeywords)
 def store_predictions(
     model: str | Model,
     dataset: str | Path | Dataset | Sequence[Dataset],
     *,
     studies: Sequence[Study] | None = None,
-    store: str | Path | Store = "runs",
     shard: tuple[int, int] = (1, 1),
     predictions: str | Path | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
     engine: str | EngineSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> Tally:
     """Predicts the images that are not stored, or this machine's part `shard` of them.
 
@@ -297,12 +276,10 @@ def store_predictions(
     """
     from shiftproof.runs.predict import Tally, fill, fill_studies
 
-    prediction = prediction or PredictionSettings()
-    with Bench.of(store, dataset_options, scoring, model_options, tell, engine) as bench:
-        loaded = bench.model(model, prediction)
-        several = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
-        datasets = [bench.dataset(one) for one in several]
-        loaded = bench.adapted(loaded, datasets[0])
+    first, *others = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
+    with Job.of(model, first, classifier=False, engine=engine, **how) as job:
+        bench, loaded, prediction, progress = job.bench, job.model, job.prediction, job.progress
+        datasets = [job.images, *(bench.dataset(one) for one in others)]
         bench.tell_preprocessing(loaded, datasets, prediction)
         if studies is not None:
             runs = [run for study in studies for run in study.runs() if run.model == loaded.ref]
@@ -361,47 +338,32 @@ def probe(
         return bench.report(work, report)
 
 
+@takes(JobKeywords)
 def threshold(
     model: str | Classifier,
     dataset: str | Path | Dataset,
     options: ThresholdOptions,
-    *,
-    store: str | Path | Store = "runs",
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> ExportedThreshold:
     """A detection threshold of an OOD detector, and what to expect of it."""
-    from shiftproof.runs.predict import check_classes
     from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.studies.threshold.study import OperatingPointStudy
 
-    prediction = prediction or PredictionSettings()
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
-        loaded = bench.adapted(loaded, images)
-        work = options.assemble(OperatingPointStudy, [loaded], images, bench.context)
-        check_classes(loaded, images, bench.scoring)
-        bench.fill(loaded, work, prediction, progress)
-        return ExportedThreshold.of(bench.measure(work))
+    with Job.of(model, dataset, **how) as job:
+        work = options.assemble(OperatingPointStudy, [job.model], job.images, job.bench.context)
+        job.check_classes()
+        job.fill(work)
+        return ExportedThreshold.of(job.bench.measure(work))
 
 
+@takes(JobKeywords)
 def guard(
     model: str | Classifier,
     dataset: str | Path | Dataset,
     output: str | Path = "guard",
     *,
     options: GuardOptions | None = None,
-    store: str | Path | Store = "runs",
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> Guard:
     """A folder that accepts or abstains where the model is deployed: detector, thresholds, temperature, prediction sets.
 
@@ -410,11 +372,9 @@ def guard(
     from shiftproof.bench.guarded import make_guard
     from shiftproof.studies.guard.options import GuardOptions
 
-    prediction, folder = prediction or PredictionSettings(), local_path(output, "a guard")
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
-        loaded = bench.adapted(loaded, images)
-        return make_guard(bench, loaded, images, options or GuardOptions(), folder, prediction, progress)
+    folder = local_path(output, "a guard")
+    with Job.of(model, dataset, **how) as job:
+        return make_guard(job, options or GuardOptions(), folder)
 
 
 def watch(
@@ -491,59 +451,46 @@ def gate(
         return gated.judged(loaded, job.against, job.undecided)
 
 
+@takes(JobKeywords)
 def estimate_accuracy(
     model: str | Classifier,
     labelled: str | Path | Dataset,
     unlabelled: Sequence[str] = (),
     *,
     options: EstimateOptions | None = None,
-    store: str | Path | Store = "runs",
     report: str | Path | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> Results:
     """The accuracy on images without labels, estimated from labelled images and what corruptions do to them.
 
     `unlabelled` are locations, as DIR or NAME=DIR, besides those that the options name.
     """
-    from shiftproof.runs.predict import check_classes
     from shiftproof.studies.estimate.options import EstimateOptions
     from shiftproof.studies.estimate.study import EstimateStudy
 
-    options, prediction = options or EstimateOptions(), prediction or PredictionSettings()
+    options, scoring = options or EstimateOptions(), how.get("scoring")
     options = replace(options, unlabelled=(*options.unlabelled, *unlabelled))
     if scoring is not None and scoring.unmatched == "wrong":
         raise BadInput(
             "an estimate goes by the model's scores, and there are none for classes that it lacks: leave out "
             "--unmatched wrong, or leave their images unlabelled with --unmatched unlabelled"
         )
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(labelled)
-        loaded = bench.adapted(loaded, images)
-        work = options.assemble(EstimateStudy, [loaded], images, bench.context)
-        check_classes(loaded, images, bench.scoring)
-        bench.fill(loaded, work, prediction, progress)
-        return bench.report(work, report)
+    with Job.of(model, labelled, **how) as job:
+        work = options.assemble(EstimateStudy, [job.model], job.images, job.bench.context)
+        job.check_classes()
+        job.fill(work)
+        return job.bench.report(work, report)
 
 
+@takes(JobKeywords)
 def find_label_errors(
     model: str | Classifier,
     dataset: str | Path | Dataset,
     *,
     options: LabelOptions | None = None,
     review: LabelReview | None = None,
-    store: str | Path | Store = "runs",
     report: str | Path | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> LabelErrors:
     """Images whose label is likely wrong, the likeliest first, by out-of-sample probabilities.
 
@@ -553,28 +500,19 @@ def find_label_errors(
     from shiftproof.curation.options import LabelReview
     from shiftproof.studies.labels.options import LabelOptions
 
-    prediction = prediction or PredictionSettings()
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
-        loaded = bench.adapted(loaded, images)
-        asked, reviewing = options or LabelOptions(), review or LabelReview()
-        return label_errors(bench, loaded, images, asked, reviewing, report, prediction, progress)
+    with Job.of(model, dataset, **how) as job:
+        return label_errors(job, options or LabelOptions(), review or LabelReview(), report)
 
 
+@takes(JobKeywords)
 def slices(
     model: str | Classifier,
     dataset: str | Path | Dataset,
     *,
     options: SliceOptions | None = None,
     manifest: str | Path | None = None,
-    store: str | Path | Store = "runs",
     report: str | Path | None = None,
-    model_options: ModelSettings | None = None,
-    dataset_options: DatasetSettings | None = None,
-    scoring: ScoringSettings | None = None,
-    prediction: PredictionSettings | None = None,
-    progress: Progress | None = None,
-    tell: Tell | None = None,
+    **how: Unpack[JobKeywords],
 ) -> Results:
     """Groups of images with a high error rate, found on one half of the images and confirmed on the other.
 
@@ -583,11 +521,8 @@ def slices(
     from shiftproof.bench.sliced import find_slices
     from shiftproof.studies.slices.options import SliceOptions
 
-    prediction = prediction or PredictionSettings()
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
-        loaded = bench.adapted(loaded, images)
-        return find_slices(bench, loaded, images, options or SliceOptions(), manifest, report, prediction, progress)
+    with Job.of(model, dataset, **how) as job:
+        return find_slices(job, options or SliceOptions(), manifest, report)
 
 
 def train(

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.bench.job import Job
 from shiftproof.bench.steps import Bench
 from shiftproof.datasets.image_list import decoded
 from shiftproof.errors import BadInput, MissingExtra, NotKept
 from shiftproof.ood import detector_of
 from shiftproof.ood.kept import keep_detector
-from shiftproof.options import PredictionSettings
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.guard.card import card_of
 from shiftproof.studies.guard.guard import GRAPH, Guard, GuardedModel, GuardRecord, save_guard
@@ -38,7 +38,6 @@ from shiftproof.studies.threshold.study import OperatingPointStudy
 from shiftproof.types import Caution, Classifier, Dataset, Inputs, Loader, Note, Skipped
 
 if TYPE_CHECKING:
-    from shiftproof.runs.predict import Progress
     from shiftproof.studies.options import Assembled
 
 T = TypeVar("T")
@@ -180,19 +179,9 @@ def _drained(steps: Generator[Note, None, T]) -> tuple[T, list[Note]]:
             return end.value, notes
 
 
-def make_guard(
-    bench: Bench,
-    model: Classifier,
-    images: Dataset,
-    options: GuardOptions,
-    folder: Path,
-    prediction: PredictionSettings,
-    progress: Progress | None,
-) -> Guard:
+def make_guard(job: Job, options: GuardOptions, folder: Path) -> Guard:
     """Predicts what is not stored and writes the folder."""
-    from shiftproof.runs.predict import check_classes
-
-    scoring = bench.scoring
+    model, scoring = job.model, job.bench.scoring
     if scoring.classes != "full" or scoring.groups is not None or scoring.unmatched == "wrong":
         raise BadInput(
             "a guard reads what the model gives, all classes of it and no others; leave out --scored, --class-groups and "
@@ -204,7 +193,7 @@ def make_guard(
         raise BadInput(f"{folder} is a file, and a guard is a folder")
     for name in options.ood_detector.split("+"):
         detector_of(name)  # a slip costs a second and not an hour
-    work = options.assemble(OperatingPointStudy, [model], images, bench.context)
-    check_classes(model, images, scoring)
-    bench.fill(model, work, prediction, progress)
-    return Guarded(bench, model, images, options, work).written(folder)
+    work = options.assemble(OperatingPointStudy, [model], job.images, job.bench.context)
+    job.check_classes()
+    job.fill(work)
+    return Guarded(job.bench, model, job.images, options, work).written(folder)

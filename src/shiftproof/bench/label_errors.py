@@ -7,25 +7,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shiftproof.bench.steps import Bench
+from shiftproof.bench.job import Job
 from shiftproof.curation.label_review import INSTRUCTIONS, label_project
 from shiftproof.curation.options import LabelReview
 from shiftproof.curation.project import Project, ReviewSettings
 from shiftproof.curation.screens import ANCHOR_LABELS
 from shiftproof.datasets.subsets import View
 from shiftproof.errors import BadInput, listed
-from shiftproof.options import PredictionSettings
 from shiftproof.places import local_path
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.labels.options import LabelOptions
 from shiftproof.studies.labels.study import KEPT, REPLACED, REVIEWED, UNTOLD, LabelStudy
 from shiftproof.types import Classifier, Dataset, Fact, Results, Run, Sample
 from shiftproof.writing.listed import check_listing, save_listing
-
-if TYPE_CHECKING:
-    from shiftproof.runs.predict import Progress
 
 LABEL_BEFORE = "label_before"
 """Fact of a corrected image: the classes that it was labelled as."""
@@ -52,20 +48,11 @@ class LabelErrors:
         }
 
 
-def label_errors(
-    bench: Bench,
-    model: Classifier,
-    images: Dataset,
-    options: LabelOptions,
-    review: LabelReview,
-    report: str | Path | None,
-    prediction: PredictionSettings,
-    progress: Progress | None,
-) -> LabelErrors:
+def label_errors(job: Job, options: LabelOptions, review: LabelReview, report: str | Path | None) -> LabelErrors:
     """Predicts what is not stored, ranks the labels, and makes or reads the review."""
     from shiftproof.review.jobs import instructions_in  # the web stack is for those who review
-    from shiftproof.runs.predict import check_classes
 
+    bench, model, images = job.bench, job.model, job.images
     review.check()
     if review.corrected is not None:
         check_listing(images, review.corrected)  # a slip costs a second and not an hour
@@ -79,8 +66,8 @@ def label_errors(
         bench.tell(f"labels are judged by heads, cross-validated on features of {model.ref.name} in {study.folds} folds")
         _check_features(model)
     else:
-        check_classes(model, images, bench.scoring)
-    bench.fill(model, work, prediction, progress)
+        job.check_classes()
+    job.fill(work)
     load = bench.loader(study, work)
     judged = study.judged(Run(model_ref(model), images.ref), load)
     if isinstance(judged, str):
@@ -91,7 +78,7 @@ def label_errors(
         folder = local_path(review.project, "a review project")
         told = instructions_in(review.instructions) if review.instructions else INSTRUCTIONS
         asked = ReviewSettings(reviewers_each=review.reviewers_per_item or 2, instructions=told)
-        project = label_project(images, rows, suspects, folder, model_ref(model), review=asked, progress=progress)
+        project = label_project(images, rows, suspects, folder, model_ref(model), review=asked, progress=job.progress)
     if review.corrected is not None and after is not None:
         location = save_listing(after, review.corrected)
     return LabelErrors(bench.report(work, report), rows, suspects, project, location)

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shiftproof.bench.steps import Bench
+from shiftproof.bench.job import Job
 from shiftproof.datasets.subsets import View
-from shiftproof.options import PredictionSettings
 from shiftproof.runs.image_facts import with_image_facts
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.slices.options import SliceOptions
 from shiftproof.studies.slices.study import NO, YES, Found, SliceStudy
-from shiftproof.types import Classifier, Dataset, Results, Run
+from shiftproof.types import Dataset, Results, Run
 from shiftproof.writing.listed import check_listing, save_listing
 
-if TYPE_CHECKING:
-    from shiftproof.runs.predict import Progress
 
-
-def find_slices(
-    bench: Bench,
-    model: Classifier,
-    images: Dataset,
-    options: SliceOptions,
-    manifest: str | Path | None,
-    report: str | Path | None,
-    prediction: PredictionSettings,
-    progress: Progress | None,
-) -> Results:
+def find_slices(job: Job, options: SliceOptions, manifest: str | Path | None, report: str | Path | None) -> Results:
     """Predicts what is not stored, finds and confirms slices, and writes them where that is asked for."""
-    from shiftproof.runs.predict import check_classes
-
+    bench, model, images = job.bench, job.model, job.images
     if manifest is not None:
         check_listing(images, manifest)  # a slip costs a second and not an hour
-    check_classes(model, images, bench.scoring)
+    job.check_classes()
     looked_at = images
     if not options.facts_alone:
-        looked_at = with_image_facts(images, bench.store, workers=prediction.workers, progress=progress)
+        looked_at = with_image_facts(images, bench.store, workers=job.prediction.workers, progress=job.progress)
     work = options.assemble(SliceStudy, [model], looked_at, bench.context)
-    bench.fill(model, work, prediction, progress)
+    job.fill(work)
     results = bench.report(work, report)
     if manifest is not None:
         (study,) = work.studies

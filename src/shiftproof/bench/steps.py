@@ -82,7 +82,7 @@ class Bench:
     @contextmanager
     def of(
         cls,
-        store: str | Path | Store,
+        store: str | Path | Store = "runs",
         dataset_options: DatasetSettings | None = None,
         scoring: ScoringSettings | None = None,
         model_options: ModelSettings | None = None,

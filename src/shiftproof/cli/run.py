@@ -160,8 +160,8 @@ def compare(asked: Asked) -> None:
 @command(
     click.Argument(["photo"], type=click.Path(exists=True, dir_okay=False)),
     options=lambda: (
-        *(sp.ProbeOptions, sp.options.ProbedModel, sp.ModelSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, *result_settings()),
+        *(sp.ProbeOptions, sp.options.ProbedModel, sp.ModelSettings, sp.PredictionSettings, sp.options.StorePlace),
+        *result_settings(),
     ),
     output=REPORT._replace(default="probe.html"),
 )

@@ -45,7 +45,8 @@ def train(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.GridOptions, sp.ModelSettings, sp.DatasetSettings, sp.options.ImageChoice, sp.options.WorkerSettings),
-        *(sp.options.StorePlace, *result_settings()),
+        sp.options.StorePlace,
+        *result_settings(),
     ),
     output=REPORT._replace(default="recipes.html"),
 )
