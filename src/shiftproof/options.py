@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache
 from inspect import Parameter, Signature, get_annotations
+from pathlib import PurePath
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 from shiftproof.errors import BadInput
@@ -56,6 +57,10 @@ class Bounds(NamedTuple):
 SHARE = Bounds(0, 1, open_below=True, open_above=True)
 POSITIVE = Bounds(0, open_below=True)
 DEFAULT_MINUTES = 3.0
+OTHER_TABLES = frozenset(
+    {".arrow", ".feather", ".gz", ".json", ".jsonl", ".npy", ".npz", ".ods", ".tsv", ".xls", ".xlsx", ".zip"}
+)
+"""Endings of files that programs would read as something else than CSV."""
 STORE = "Folder of stored predictions."
 CORRUPTIONS = "imagenet-c (the 15), c-bar, cifar-c-bar (10 each), all, a group such as noise, or names, comma-separated."
 SEVERITIES = "Some of 1 to 5, comma-separated."
@@ -685,6 +690,12 @@ class PredictionTable(Options):
         is_path=True,
         common=True,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ending = PurePath(self.predictions or "").suffix.lower()
+        if ending in OTHER_TABLES:
+            raise BadInput(f"predictions are written as .csv or .parquet, and {self.predictions} would be neither")
 
 
 class TextTables(Options):

@@ -54,3 +54,13 @@ def test_what_is_missing_is_named(estimate: Shiftproof, arguments: tuple[str, ..
     assert code == 1
     assert told in err
     assert "Traceback" not in err
+
+
+def test_help_shows_the_severities_that_are_taken(estimate: Shiftproof, shiftproof: Shiftproof) -> None:
+    told = " ".join(shiftproof("estimate", "--help-all").out.split())
+    assert "--severities NUMBERS Some of 1 to 5, comma-separated. [default: (1,3,5)]" in told
+    estimated = ("--labelled", "photos", "--unlabelled", "photos", "--corruptions", "fog,pixelate", "--calibrated-on", "40")
+    code, _, err = estimate(*estimated, "--json")
+    assert code == 0, err
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in Path("runs").glob("rows/*/run.json")]
+    assert {one["condition"]["severity"] for one in records} == {0, 1, 3, 5}

@@ -17,6 +17,7 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from command import Shiftproof
 from review.reviewed_projects import judge
+from shiftproof.curation import project as curation_project
 from shiftproof.curation.project import load_project
 from shiftproof.datasets import open_dataset
 from shiftproof.review.database import Database
@@ -223,3 +224,20 @@ def test_slices_are_a_study_of_run_too(shiftproof: Shiftproof, tmp_path: Path) -
     numbers = {one["metric"] for one in found if one["kind"] == "Measurement"}
     assert {"confirmed_slices", "slice_gap", "accuracy_as_labelled"} <= numbers
     assert "likely_label_errors" in {one.get("name") for one in found}
+
+
+@pytest.mark.usefixtures("network")
+def test_a_project_that_cannot_be_made_leaves_nothing_behind(
+    shiftproof: Shiftproof, draw_photos: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = draw_photos(10)
+    mislabel(photos)
+    monkeypatch.setattr(curation_project, "MAX_ID_LENGTH", 3)  # which no id of these photos has
+    said = shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--project", "doubtful", "--quiet")
+    assert said.code == 1
+    assert "cannot be stored" in said.err
+    assert not Path("doubtful").exists()
+    Path("doubtful").mkdir()
+    Path("doubtful/mine.txt").write_text("kept")
+    assert shiftproof("labels", MODEL[0], photos, *MODEL[1:], "--project", "doubtful", "--quiet").code == 1
+    assert Path("doubtful/mine.txt").exists()

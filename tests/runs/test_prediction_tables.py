@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import shiftproof as sp
 from boxed_toys import ColourDetector, draw_scenes
+from shiftproof.errors import BadInput
 from shiftproof.types import Classifier, Gives
 from toys import COLOURS, colour_scores
 
@@ -35,6 +36,20 @@ def colours(gives: Gives = "logits") -> Classifier:
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.mark.parametrize("name", ["predictions.xlsx", "predictions.csv.gz", "predictions.JSON"])
+def test_a_table_of_another_kind_is_refused_before_anything_is_predicted(photos: Path, tmp_path: Path, name: str) -> None:
+    store, table = tmp_path / "runs", tmp_path / name
+    for job in (
+        sp.store_predictions,
+        sp.measure_stored,
+        lambda model, *more, **how: sp.compare([model, model], *more, **how),
+    ):
+        with pytest.raises(BadInput, match=r"\.csv or \.parquet"):
+            job(colours(), photos / "manifest.csv", store=store, predictions=table)
+    assert not table.exists()
+    assert not store.exists()
 
 
 def test_predictions_by_image_as_csv(photos: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from shiftproof.bench.job import BenchKeywords, Job, JobKeywords, takes
-from shiftproof.bench.steps import Bench, Tell
+from shiftproof.bench.steps import Bench, Tell, check_table
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput, ClassMismatch
@@ -181,6 +181,7 @@ def compare(
 
     Without models, every stored model that has predicted these images, except companion networks that a study made of one.
     """
+    check_table(predictions)
     with Bench.of(store, dataset_options, scoring, None, tell) as bench:
         images = bench.dataset(dataset)
         compared = bench.compared(models, images)
@@ -276,6 +277,7 @@ def store_predictions(
     """
     from shiftproof.runs.predict import Tally, fill, fill_studies
 
+    check_table(predictions)
     first, *others = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
     with Job.of(model, first, classifier=False, engine=engine, **how) as job:
         bench, loaded, prediction, progress = job.bench, job.model, job.prediction, job.progress

@@ -12,6 +12,7 @@ from typing import Any
 from shiftproof.bench.job import Job
 from shiftproof.curation.label_review import INSTRUCTIONS, label_project
 from shiftproof.curation.options import LabelReview
+from shiftproof.curation.pictures import undone_on_error
 from shiftproof.curation.project import Project, ReviewSettings
 from shiftproof.curation.screens import ANCHOR_LABELS
 from shiftproof.datasets.subsets import View
@@ -78,7 +79,8 @@ def label_errors(job: Job, options: LabelOptions, review: LabelReview, report: s
         folder = local_path(review.project, "a review project")
         told = instructions_in(review.instructions) if review.instructions else INSTRUCTIONS
         asked = ReviewSettings(reviewers_each=review.reviewers_per_item or 2, instructions=told)
-        project = label_project(images, rows, suspects, folder, model_ref(model), review=asked, progress=job.progress)
+        with undone_on_error(folder):
+            project = label_project(images, rows, suspects, folder, model_ref(model), review=asked, progress=job.progress)
     if review.corrected is not None and after is not None:
         location = save_listing(after, review.corrected)
     return LabelErrors(bench.report(work, report), rows, suspects, project, location)

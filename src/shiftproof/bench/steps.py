@@ -26,6 +26,7 @@ from shiftproof.options import (
     EngineSettings,
     ModelSettings,
     PredictionSettings,
+    PredictionTable,
     ScoringSettings,
     each_spelled,
     spelled,
@@ -395,6 +396,7 @@ class Bench:
         predictions: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report and predictions as files where asked for."""
+        check_table(predictions)
         images = self.dataset(dataset)
         models = [loaded := self.stored_or_loaded(model, images)]
         work = self.assemble(models, images, studies, unreviewed=unreviewed, stored=True)
@@ -521,6 +523,11 @@ def engine_for(engine: str | EngineSettings | None, tell: Tell) -> Iterator[Engi
 
     with opened_engine(engine, tell) as opened:
         yield opened
+
+
+def check_table(predictions: str | Path | None) -> None:
+    """BadInput where predictions cannot be written as what the name of the file says."""
+    PredictionTable(predictions=None if predictions is None else os.fspath(predictions))
 
 
 def can_be_loaded(model: str) -> bool:

@@ -140,17 +140,14 @@ class Asked:
         self._context = context
 
     def __getitem__(self, kind: type[OptionsT]) -> OptionsT:
-        """The options of one dataclass; those of a group may also be typed before its sub-command."""
+        """The options of one dataclass, with its own defaults; those of a group may be typed before its sub-command too."""
         values: dict[str, Any] = {}
-        given: set[str] = set()
         for context in filter(None, (self._context.parent, self._context)):
             for one in dataclasses.fields(kind):
-                typed = context.get_parameter_source(one.name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-                if one.name in context.params and (typed or one.name not in given):
+                if context.get_parameter_source(one.name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
                     values[one.name] = context.params[one.name]
-                    given |= {one.name} if typed else set()
         try:
-            return kind(**values, given=frozenset(given))
+            return kind(**values, given=frozenset(values))
         except BadInput as problem:
             raise click.UsageError(str(problem), self._context) from problem
 

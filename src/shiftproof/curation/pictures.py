@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image as Pillow
 
 from shiftproof.datasets.image_list import decoded
+from shiftproof.errors import ShiftproofError
 from shiftproof.files import refusal, write_whole
 from shiftproof.runs.digests import stamp_of
 from shiftproof.runs.predict import Progress
@@ -88,6 +91,18 @@ def add_pictures(folder: Path, sources: Mapping[str, ImageSource], *, progress: 
     if progress is not None:
         progress.end()
     return AddedPictures(names, unreadable)
+
+
+@contextmanager
+def undone_on_error(folder: Path) -> Iterator[None]:
+    """Removes a folder that was not there before, where no project comes of its pictures; an interrupted one is kept."""
+    there = folder.exists()
+    try:
+        yield
+    except ShiftproofError:
+        if not there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _registered(register: Path) -> dict[str, str]:

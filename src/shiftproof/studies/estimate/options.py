@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shiftproof.options import Bounds, CorruptionChoice, PictureSettings, option
+from shiftproof.options import SEVERITIES, Bounds, CorruptionChoice, PictureSettings, option
 from shiftproof.studies.options import Assembled, Context, StudyOptions, named_datasets, pictures_of
 
 if TYPE_CHECKING:
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
+class CalibrationCorruptions(CorruptionChoice):
+    """The same at fewer severities: more corruptions calibrate better than all severities of some."""
+
+    severities: tuple[int, ...] = option((1, 3, 5), SEVERITIES, bounds=Bounds(1, 5))
+
+
+class EstimateOptions(CalibrationCorruptions, PictureSettings, StudyOptions):
     """Images without labels, and the shifts of labelled ones that the estimate is calibrated on."""
 
     TITLE: ClassVar[str] = "Accuracy without labels"
@@ -51,7 +57,7 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
             models=models,
             dataset=labelled,
             corruptions=corruptions_named(",".join(self.corruptions)),
-            **({"severities": self.severities} if "severities" in self.given else {}),
+            severities=self.severities,
             **pictures_of(self, models, dataset, context, picture="model-size"),
             unlabelled=targets,
         )
