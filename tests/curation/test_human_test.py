@@ -21,7 +21,7 @@ from shiftproof.curation.human_test import CONSENT, Rounds, human_test_project
 from shiftproof.curation.project import Item, Project, ReviewSettings, load_project
 from shiftproof.datasets import open_dataset
 from shiftproof.errors import BadInput
-from shiftproof.reports.packing import unpacked
+from shiftproof.reports.build import unpacked
 from shiftproof.review.database import Database
 from shiftproof.types import Classifier
 

@@ -16,8 +16,7 @@ import jinja2
 import pytest
 
 from shiftproof.errors import BadInput, StoreError, UnreadableImage
-from shiftproof.reports.build import _environment, build_report, results_of, save_report
-from shiftproof.reports.packing import unpacked
+from shiftproof.reports.build import _environment, build_report, results_of, save_report, unpacked
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Folded, Panels, Part, SideBySide, Table
 from shiftproof.reports.sections import draw_sections, summarise

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 from shiftproof.cli.main import cli
 from shiftproof.errors import UnknownName
 from shiftproof.metrics.accuracy import to_top5
-from shiftproof.reports.packing import unpacked
+from shiftproof.reports.build import unpacked
 from shiftproof.studies.probe.study import ProbeStudy, place_among, varied
 from shiftproof.types import Classes, Curve, DatasetRef, Finding, Gallery, Measurement, ModelRef, Predictions, Run
 from studies.contracts import findings_of, skipped_by

@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import shiftproof as sp  # noqa: E402
 from shiftproof.models.preprocessing import resized_to  # noqa: E402
 from shiftproof.training import recipes  # noqa: E402
-from shiftproof.training.networks.export import Exported, to_onnx  # noqa: E402
+from shiftproof.training.networks.engine import Exported, to_onnx  # noqa: E402
 from shiftproof.training.networks.modules import Start, open_network  # noqa: E402
 from shiftproof.training.recipe import Recipe, torch_part  # noqa: E402
 from shiftproof.types import Classes  # noqa: E402

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +15,27 @@ from torch import Tensor, nn
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.detection import mean_average_precision
+from shiftproof.models.classifiers.torch_network import traced
 from shiftproof.models.object_detectors.loaded import to_original
+from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.options import ModelSettings
 from shiftproof.runs.workers import Workers
-from shiftproof.training.detectors.export import Exported, to_onnx
-from shiftproof.training.detectors.networks import Answer, Detected, Detector, open_detector
+from shiftproof.training.detectors.networks import (
+    Answer,
+    Detected,
+    Detector,
+    FasterRCNN,
+    fingerprint_of_detector,
+    open_detector,
+)
 from shiftproof.training.detectors.recipe import FIRST_BLOCK, is_mirrored, size_of, steps_of_epoch
 from shiftproof.training.detectors.targets import Objects, Targets, targets_of
+from shiftproof.training.detectors.trained import PROPOSALS
 from shiftproof.training.job import Job
-from shiftproof.training.networks.course import Course, Tell, TrainedNetwork, fabric_of
+from shiftproof.training.networks.course import Course, Tell, TrainedNetwork, device_of, fabric_of
 from shiftproof.training.networks.inputs import Inputs
 from shiftproof.training.networks.modules import to_weights
+from shiftproof.training.networks.trainer import NetworkTrainer
 from shiftproof.training.options import TrainOptions
 from shiftproof.training.pictures import Augmenting, StoredPictures, augmented
 from shiftproof.training.recipe import preprocessing_of
@@ -230,3 +242,54 @@ def _named_layers(options: TrainOptions, network: Detector) -> TrainOptions:
     """The options with the layers that are meant by the first block."""
     layers = [part for one in options.freeze for part in (network.first_block if one == FIRST_BLOCK else (one,))]
     return dataclasses.replace(options, freeze=tuple(layers))
+
+
+BOXES = ("boxes", "scores", "labels")
+
+
+class Exported(nn.Module):
+    """The boxes found in one image; and its region proposals, where the network has some."""
+
+    def __init__(self, network: Detector) -> None:
+        super().__init__()
+        self.network = network
+        self.names = [*BOXES, *(PROPOSALS if isinstance(network, FasterRCNN) else ())]
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        network = self.network
+        if not isinstance(network, FasterRCNN):
+            (found,) = network(images).detected
+            return tuple(found)
+        batch, features = network.pyramid(images)
+        proposals, objectness, _ = network.propose(batch, features)
+        (found,) = network.detected(features, proposals, batch.image_sizes)
+        return (*found, proposals[0], objectness[0])
+
+
+def to_onnx(network: Detector, preprocessing: ImagePreprocessing) -> bytes:
+    """The network as ONNX: one image of its size to any number of boxes."""
+    exported = Exported(network).cpu().float().eval()
+    assert preprocessing.size is not None  # noqa: S101 - it is trained at one size
+    example = torch.rand(1, 3, *preprocessing.size, generator=torch.Generator().manual_seed(0))
+    found = {name: {0: "proposed" if name in PROPOSALS else "found"} for name in exported.names}
+    return traced(exported, example, exported.names, found)
+
+
+@dataclass(frozen=True)
+class DetectorTrainer(NetworkTrainer):
+    """Trains object detectors."""
+
+    measure = "mAP"
+    figure = "mAP at an IoU of 0.5"
+
+    def source(self, model: object, settings: ModelSettings) -> str:
+        if not isinstance(model, str):
+            raise BadInput("an object detector is trained from the name of its network, and not from an object")
+        device_of(settings)  # a slip is told before pictures are made
+        return fingerprint_of_detector(model, settings)
+
+    def trained(self, job: Job, progress: Tell) -> TrainedNetwork:
+        return train_detector(job, progress=progress)
+
+    def untrained(self, job: Job) -> TrainedNetwork:
+        return untrained_detector(job)

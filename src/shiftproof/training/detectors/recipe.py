@@ -147,7 +147,7 @@ BOXES = Recipe(
     settings={"preset": "", "flip": 0.5, "regions": 512, "unlabelled": "unknown"},
     levels=("network",),
     check=_check,
-    trainer="shiftproof.training.detectors.trainer:DetectorTrainer",
+    trainer="shiftproof.training.detectors.engine:DetectorTrainer",
     hyperparameters=published,
     crop=mirror_at_random,
 )

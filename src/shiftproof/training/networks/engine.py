@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shiftproof.errors import BadInput
+from shiftproof.models.classifiers.torch_network import INPUT, traced
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.randomness import rng_for
 from shiftproof.runs.workers import Workers
 from shiftproof.training.job import Job
@@ -140,8 +142,6 @@ class ClassifierCourse(Course):
 
     def result(self) -> TrainedNetwork:
         """What the network is now, beside what it was at the start."""
-        from shiftproof.training.networks.export import Exported
-
         self.network = merged(self.network)
         return TrainedNetwork(
             start=self.probed() or self.start,
@@ -240,7 +240,6 @@ class ClassifierCourse(Course):
         return total / images, right / images
 
     def _export(self, weights: Mapping[str, NDArray[Any]]) -> bytes:
-        from shiftproof.training.networks.export import to_onnx
 
         network = self.with_weights(weights)
         assert isinstance(network, Network)  # noqa: S101 - as it is a copy of one
@@ -281,3 +280,28 @@ class ClassifierCourse(Course):
 
 def _replayed(step: Step, replay: int) -> Step:
     return step if replay == 0 else dataclasses.replace(step, replay=replay)
+
+
+class Exported(nn.Module):
+    """The outputs of a network in a row, as ONNX has them; a reject class becomes a confidence."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+        branches = ["confidence" if name == "reject" else name for name in network.branches]
+        self.names = ["logits", "features", *branches]
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        outputs = self.network(images)
+        if "reject" in outputs:
+            # the log-odds of being of any class against being of none
+            outputs["confidence"] = torch.logsumexp(outputs["logits"], dim=1, keepdim=True) - outputs["reject"]
+        return tuple(outputs[name] for name in self.names)
+
+
+def to_onnx(network: Network, preprocessing: ImagePreprocessing) -> bytes:
+    """The network as ONNX: ``images`` in batches of any number to ``logits``, ``features`` and its branches."""
+    exported = Exported(network).cpu().float().eval()
+    size = preprocessing.size or (224, 224)
+    example = torch.zeros(2, 1 if preprocessing.channels == "grey" else 3, *size)
+    return traced(exported, example, exported.names, {name: {0: "batch"} for name in (INPUT, *exported.names)})
