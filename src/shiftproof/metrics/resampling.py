@@ -90,7 +90,13 @@ def jackknife_interval(
     >>> round(low, 2), round(high, 2)  # 0.375 +- 2.02 * 0.045
     (0.28, 0.47)
     """
-    kept = np.ones(len(clusters), bool)
+    without = leaving_out(statistic, len(clusters))
+    return interval_without(without, clusters, second=second, bounds=bounds, level=level, blocks=blocks)
+
+
+def leaving_out(statistic: Statistic, images: int) -> StatisticWithout:
+    """The same number, told which images are gone instead of which are kept."""
+    kept = np.ones(images, bool)
 
     def without(gone: NDArray[np.intp]) -> float:
         kept[gone] = False
@@ -98,7 +104,7 @@ def jackknife_interval(
         kept[gone] = True
         return number
 
-    return interval_without(without, clusters, second=second, bounds=bounds, level=level, blocks=blocks)
+    return without
 
 
 def interval_without(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from shiftproof.errors import ShiftproofError
 from shiftproof.reports.parts import Heading, Part, Picture, Pictures, SideBySide
-from shiftproof.reports.pictures import LONG_SIDE, QUALITY, OpenImage, thumbnail_or_reason
+from shiftproof.reports.pictures import LONG_SIDE, QUALITY, OpenImage, thumbnail
 from shiftproof.reports.words import kept_together, names_or_count
 from shiftproof.types import (
     About,
@@ -149,9 +150,14 @@ class Page:
         key = (dataset.place, image_id, side, quality)
         if change is None and heat is None and key in self._thumbnails:
             return self._thumbnails[key]
-        made = thumbnail_or_reason(
-            self.open_image, dataset, image_id, long_side=side, quality=quality, change=change, heat=heat
-        )
+        made = "", "the dataset is not available"
+        if self.open_image is not None:
+            try:
+                image = self.open_image(dataset, image_id)
+                shown = image if change is None else change(image)
+                made = thumbnail(shown, long_side=side, quality=quality, heat=heat), ""
+            except (ShiftproofError, OSError) as problem:  # a picture that is gone should not cost the report
+                made = "", str(problem)
         if change is None and heat is None:
             self._thumbnails[key] = made
         return made

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from shiftproof.errors import ShiftproofError
 from shiftproof.types import DatasetRef, DrawnHeat, Image
 
 COLOURS = ((38, 22, 92), (122, 28, 109), (201, 58, 77), (245, 130, 45), (253, 225, 110))
@@ -75,27 +74,3 @@ def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALIT
     data = io.BytesIO()
     picture.save(data, "WEBP", quality=quality, method=2)  # 4 takes twice as long for 4 % fewer bytes
     return "data:image/webp;base64," + base64.b64encode(data.getvalue()).decode("ascii")
-
-
-def thumbnail_or_reason(
-    open_image: OpenImage | None,
-    dataset: DatasetRef,
-    image_id: str,
-    *,
-    long_side: int = LONG_SIDE,
-    quality: int = QUALITY,
-    change: Callable[[Image], Image] | None = None,
-    heat: DrawnHeat | None = None,
-) -> tuple[str, str]:
-    """The thumbnail of a picture as `change` leaves it and "", or "" and why there is none.
-
-    A picture that is gone should not cost the report.
-    """
-    if open_image is None:
-        return "", "the dataset is not available"
-    try:
-        image = open_image(dataset, image_id)
-        shown = image if change is None else change(image)
-        return thumbnail(shown, long_side=long_side, quality=quality, heat=heat), ""
-    except (ShiftproofError, OSError) as problem:
-        return "", str(problem)

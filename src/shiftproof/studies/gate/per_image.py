@@ -18,7 +18,7 @@ from shiftproof.metrics.calibration import brier_scores, to_probabilities
 from shiftproof.metrics.intervals import Groups
 from shiftproof.metrics.likelihood import negative_log_likelihoods
 from shiftproof.metrics.noninferiority import ByInterval, Judged, PairedShares
-from shiftproof.metrics.resampling import Shares, cautious_interval, mean_shares, shares_without
+from shiftproof.metrics.resampling import Shares, cautious_interval, leaving_out, mean_shares, shares_without
 from shiftproof.types import Keep, Predictions, richest
 
 Column: TypeAlias = NDArray[np.generic]
@@ -125,15 +125,7 @@ def _by_shares(found: tuple[float, Shares] | None) -> ByInterval:
 
 
 def _jackknifed(statistic: Callable[[NDArray[np.bool_]], float], clusters: Groups) -> ByInterval:
-    kept = np.ones(len(clusters), bool)
-
-    def without(gone: NDArray[np.intp]) -> float:
-        kept[gone] = False
-        number = statistic(kept)
-        kept[gone] = True
-        return number
-
-    found = shares_without(without, clusters)
+    found = shares_without(leaving_out(statistic, len(clusters)), clusters)
     return _by_shares(None if found is None else (found[0], found[1][0]))
 
 

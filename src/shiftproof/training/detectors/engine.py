@@ -93,7 +93,7 @@ class DetectorCourse(Course):
         self.validation = self.stored(job.validation, self.preprocessing)
         self.validation_targets = self._targets(job.validation, self.validation)
 
-    def _open_training(self) -> None:
+    def open_training(self) -> None:
         self.training = self.stored(self.job.training, self.preprocessing)
         self.targets = self._targets(self.job.training, self.training)
         if not any(len(one.boxes) for one in self.targets.objects):
@@ -122,11 +122,6 @@ class DetectorCourse(Course):
         )
 
     # the course of a training
-
-    def run(self) -> TrainedNetwork:
-        self._open_training()
-        self.course()
-        return self.result()
 
     def result(self) -> TrainedNetwork:
         """What the network is now, beside what it was at the start."""

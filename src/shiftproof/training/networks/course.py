@@ -160,6 +160,14 @@ class Course(ABC):
         self.saved = self.told = time.monotonic()
 
     @abstractmethod
+    def open_training(self) -> None:
+        """The pictures to learn from and their targets, opened; the batch and the steps of an epoch."""
+
+    @abstractmethod
+    def result(self) -> TrainedNetwork:
+        """What the network is now, beside what it was at the start."""
+
+    @abstractmethod
     def batches(self, epoch: int, steps: range, wrapped: nn.Module) -> Iterator[Any]:
         """What is learned from in these steps of an epoch, in order; random numbers follow from epoch and step."""
 
@@ -176,6 +184,11 @@ class Course(ABC):
         """The learning rate where the options name none."""
 
     # the course of a training
+
+    def run(self) -> TrainedNetwork:
+        self.open_training()
+        self.course()
+        return self.result()
 
     def course(self) -> None:
         """All that is still to be done."""

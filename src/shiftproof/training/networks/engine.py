@@ -87,7 +87,7 @@ class ClassifierCourse(Course):
         self.validation = self.stored(job.validation, self.preprocessing)
         self.validation_targets = self._targets(self.validation)
 
-    def _open_training(self) -> None:
+    def open_training(self) -> None:
         job = self.job
         needing = next((one for one in job.recipes if one.recipe.needs_outliers), None)
         if needing is not None and job.outliers is None:
@@ -134,11 +134,6 @@ class ClassifierCourse(Course):
     def ratio(self) -> float:
         """Outliers to a picture."""
         return float(self.loss_settings.get("ratio", 1.0))
-
-    def run(self) -> TrainedNetwork:
-        self._open_training()
-        self.course()
-        return self.result()
 
     def result(self) -> TrainedNetwork:
         """What the network is now, beside what it was at the start."""
