@@ -16,10 +16,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import shiftproof as sp
 from command import Said, Shiftproof
 from shiftproof import catalog
 from shiftproof.cli.main import cli
 from shiftproof.runs import write
+from shiftproof.types import ModelRef
 from toys import COLOURS, save_colour_network
 
 Draw = Callable[..., Path]
@@ -269,7 +271,12 @@ def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str]
     assert "sharp is better than swapped" in said.out
     assert Path("compared.html").exists()
     chosen = shiftproof("compare", "swapped", "sharp", photos, "--json")
-    assert [card["name"] for card in json.loads(chosen.out)["models"]] == ["swapped", "sharp"]
+    found = json.loads(chosen.out)
+    assert [card["name"] for card in found["models"]] == ["swapped", "sharp"]
+    next_steps = [f"shiftproof run MODEL {photos} --name {name}" for name in ("swapped", "sharp")]
+    assert [one["command"] for one in found["again"]] == next_steps
+    refs = [ModelRef(one["name"], one["fingerprint"]) for one in found["models"]]
+    assert [one.command for one in sp.compare(refs, str(photos)).again] == ["", ""]  # a program goes on with what it has
     unknown = shiftproof("compare", "sharb", "swapped", photos)
     assert (unknown.code, unknown.err) == (1, "shiftproof: no stored model called 'sharb'; did you mean sharp?\n")
 

@@ -187,7 +187,9 @@ def compare(
         compared = bench.compared(models, images)
         work = bench.assemble(compared, images, studies, unreviewed=unreviewed, stored=True)
         bench.tell_editions(work)  # before what was never run under this one is missed
-        again = [bench.again(one.name, one, dataset, images, studies) for one in compared]
+        named = [one.name for one in compared]
+        typed = [name if isinstance(one, str) else one for one, name in zip(models or named, named, strict=True)]
+        again = [bench.again(one, ref, dataset, images, studies) for one, ref in zip(typed, compared, strict=True)]
         return bench.report(work, report, again=again, predictions=predictions)
 
 

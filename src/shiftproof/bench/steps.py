@@ -482,16 +482,18 @@ class Bench:
     ) -> Again:
         """How a model was measured on the images; without a command where it or they are not what can be typed."""
         location = dataset.ref.location if isinstance(dataset, Dataset) else os.fspath(dataset)
-        given = {name: each_spelled(options) for name, options in choice_of(studies).options.items()}
+        name = model_ref(loaded).name
+        given = {study: each_spelled(options) for study, options in choice_of(studies).options.items()}
         store = "" if self.store.root == Path("runs") else str(self.store.root)
         command = ""
         if location is not None and isinstance(model, str):
-            typed = model if can_be_loaded(model) else "MODEL"  # of a stored one only its name is known
             settings = [self.model_options, self.context.dataset_options, self.scoring_options]
             words = [word for options in settings for word in spelled(options)]
             kept = ["--store", store] if store else []
-            command = shlex.join(["shiftproof", "run", typed, location, *words, *kept])
-        return Again(model_ref(loaded).name, images.ref.name, command, given, store)
+            # of a stored one only the name is known, under which it goes on
+            typed, named = (model, []) if can_be_loaded(model) else ("MODEL", ["--name", name])
+            command = shlex.join(["shiftproof", "run", typed, location, *words, *named, *kept])
+        return Again(name, images.ref.name, command, given, store)
 
     def tell_preprocessing(self, model: Model, datasets: Sequence[Dataset], prediction: PredictionSettings) -> None:
         """How images become the model's input, and what else is to be known of both, before a long run."""
