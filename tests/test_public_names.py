@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -74,3 +75,15 @@ def test_every_public_name_is_there_and_known_to_type_checkers() -> None:
     assert imported == {f"{home}.{name}" if home else name for name, home in homes.items()}
     for module in ("curate", "metrics", "options"):
         assert importlib.import_module(f"shiftproof.{module}") is getattr(sp, module)
+
+
+def test_signatures_of_jobs_name_every_keyword_and_others_are_refused() -> None:
+    jobs = {name: getattr(sp, name) for name in sp.__all__ if vars(sp)["_HOMES"].get(name) == "shiftproof.bench"}
+    assert len(jobs) > 10
+    for name, job in jobs.items():
+        assert not any(one.kind is one.VAR_KEYWORD for one in inspect.signature(job).parameters.values()), name
+    told = inspect.signature(sp.guard).parameters
+    assert (told["store"].default, told["prediction"].default) == ("runs", None)
+    assert told["prediction"].annotation == "PredictionSettings | None"
+    with pytest.raises(TypeError, match="opitons"):
+        sp.guard("lite:0", "photos", opitons=None)  # type: ignore[call-arg]
