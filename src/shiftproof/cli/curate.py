@@ -8,19 +8,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import shiftproof as sp
-from shiftproof.cli.emit import Bar, emit, interruptible, remark, steps_table
+from shiftproof.cli.emit import emit, remark, steps_table
 from shiftproof.cli.options import Asked, Commands, Output, command
 
 if TYPE_CHECKING:
     from shiftproof.curation.filtered_project import FilteredProject
-    from shiftproof.options import Options, Quiet
+    from shiftproof.options import Options
 
+BEFORE = "done before"
 SHOWN = 20
 """Near-duplicates printed; the table has all."""
-
-
-def _bar(settings: Quiet, unit: str = "images") -> interruptible:
-    return interruptible(Bar(quiet=settings.quiet, unit=unit, before="done before"))
 
 
 def _filtering() -> Iterable[type[Options]]:
@@ -244,14 +241,8 @@ def boxes(asked: Asked) -> None:
 
     Example: shiftproof curate boxes photos/ boxes/
     """
-    with _bar(asked[sp.options.Quiet]) as progress:
-        made = sp.curate.boxes(
-            asked.argument("dataset"),
-            asked.argument("project"),
-            review=asked[sp.GoldSettings],
-            limit=asked[sp.options.SubsetSettings].limit,
-            progress=progress,
-        )
+    with asked.job("images", BEFORE, tells=False) as settings:
+        made = sp.curate.boxes(asked.argument("dataset"), asked.argument("project"), **settings)
     steps = made.making.steps
     emit(
         {"project": str(made.folder), "items": len(made.items), "steps": [asdict(step) for step in steps]},
@@ -271,15 +262,9 @@ def frames(asked: Asked) -> None:
 
     Example: shiftproof curate frames clips/ pairs/ --k 10 --seed 1
     """
-    with _bar(asked[sp.options.Quiet], "frames") as progress:
-        made = sp.curate.frames(
-            asked.argument("clips"),
-            asked.argument("project"),
-            options=asked[sp.FrameOptions],
-            review=asked[sp.VerifySettings],
-            database=asked[sp.options.DatabasePlace].database,
-            progress=progress,
-        )
+    clips, project, options = asked.argument("clips"), asked.argument("project"), asked[sp.FrameOptions]
+    with asked.job("frames", BEFORE, tells=False) as settings:
+        made = sp.curate.frames(clips, project, options=options, **settings)
     choice, project = made.choice, made.project
     emit(
         {
@@ -308,14 +293,9 @@ def human_test(asked: Asked) -> None:
 
     Example: shiftproof curate human-test hard-crops/ -o people/ --training-images val/ --only-classes imagenet-a
     """
-    with _bar(asked[sp.options.Quiet]) as progress:
-        made = sp.curate.human_test(
-            asked.argument("dataset"),
-            asked.output,
-            options=asked[sp.HumanTestOptions],
-            review=asked[sp.ReviewerSettings],
-            progress=progress,
-        )
+    dataset, options = asked.argument("dataset"), asked[sp.HumanTestOptions]
+    with asked.job("images", BEFORE, tells=False) as settings:
+        made = sp.curate.human_test(dataset, asked.output, options=options, **settings)
     counts, steps = Counter(item.role for item in made.items), made.making.steps
     emit(
         {
@@ -344,14 +324,9 @@ def export(asked: Asked) -> None:
 
     Example: shiftproof curate export hard-set/ hard-photos/ --layout imagenet-a
     """
-    with _bar(asked[sp.options.Quiet], "files") as progress:
-        exported = sp.curate.export(
-            asked.argument("project"),
-            asked.argument("destination"),
-            options=asked[sp.ExportOptions],
-            database=asked[sp.options.DatabasePlace].database,
-            progress=progress,
-        )
+    project, destination, options = asked.argument("project"), asked.argument("destination"), asked[sp.ExportOptions]
+    with asked.job("files", BEFORE, tells=False) as settings:
+        exported = sp.curate.export(project, destination, options=options, **settings)
     written, waiting = exported.written, exported.undecided
     before = f", {written.written_before:,} were written before" if written.written_before else ""
     emit(

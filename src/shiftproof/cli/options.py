@@ -168,10 +168,11 @@ class Asked:
         return found
 
     @contextmanager
-    def job(self, unit: str = "images", before: str = "answered before") -> Iterator[dict[str, Any]]:
-        """The same, with the progress of the job, while it runs; Ctrl-C ends it with a sentence."""
+    def job(self, unit: str = "images", before: str = "answered before", *, tells: bool = True) -> Iterator[dict[str, Any]]:
+        """The same, with the progress of the job, while it runs; Ctrl-C ends it with a sentence. Some jobs tell nothing."""
         with interruptible(Bar(quiet=self[sp.options.Quiet].quiet, unit=unit, before=before)) as progress:
-            yield {**self.settings, "progress": progress}
+            settings = self.settings | {"progress": progress}
+            yield settings if tells else {name: value for name, value in settings.items() if name != "tell"}
 
     @contextmanager
     def work(self, unit: str = "images", before: str = "done before") -> Iterator[dict[str, Any]]:
