@@ -98,6 +98,56 @@ def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str)
     assert np.allclose(scores, plain_run(path, inputs), rtol=1e-3, atol=5e-3)  # half precision rounds where it is shown
 
 
+def quantised(path: Path, form: str) -> Path:
+    """The model with weights and activations in eight bits, by onnxruntime's own quantiser."""
+    from onnxruntime import quantization
+
+    made = path.with_name(f"{form}.onnx")
+    if form == "dynamic":
+        quantization.quantize_dynamic(path, made)
+        return made
+
+    class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]
+        examples = iter([{"images": batch(16)}])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.examples, None)
+
+    how = {"quant_format": quantization.QuantFormat[form], "per_channel": form == "QDQ"}
+    quantization.quantize_static(path, made, Calibration(), weight_type=quantization.QuantType.QInt8, **how)
+    return made
+
+
+@pytest.mark.parametrize(("form", "notes"), [("QDQ", "up to a step"), ("QOperator", "no head"), ("dynamic", "one by one")])
+def test_eight_bit_graphs_give_float32_scores_near_those_of_the_float_file(make_onnx: Any, form: str, notes: str) -> None:
+    path = make_onnx(head="matmul" if form == "dynamic" else "gemm")
+    plain, small = load(path), load(quantised(path, form))
+    assert small.ref.fingerprint != plain.ref.fingerprint
+    assert any(notes in note for note in small.notes)
+    exact, found = plain(batch(16), features=True), small(batch(16), features=small.has_features)
+    assert found.scores.dtype == np.float32
+    reach = np.ptp(exact.scores)
+    assert 0 < np.abs(found.scores - exact.scores).max() < 0.1 * reach  # it is quantised, and not into something else
+    assert np.allclose(found.scores, np.concatenate([small(image[None]).scores for image in batch(16)]), atol=1e-5)
+    if small.head is not None:
+        assert found.features is not None
+        assert exact.features is not None
+        assert np.abs(found.features - exact.features).max() < 0.1 * np.ptp(exact.features)
+        assert np.abs(found.features @ small.head.weights.T + small.head.bias - found.scores).max() < 0.1 * reach
+
+
+def test_half_precision_files_give_float32_scores_that_are_stored_apart(make_onnx: Any) -> None:
+    plain, half = load(make_onnx()), load(make_onnx("half.onnx", dtype="float16"))
+    assert half.ref.fingerprint != plain.ref.fingerprint
+    assert half.preprocessing.from_image(np.zeros((20, 30, 3), np.uint8)).dtype == np.float16
+    exact, found = (model(batch(16), features=True) for model in (plain, half))
+    assert found.features is not None
+    assert exact.features is not None
+    assert found.scores.dtype == found.features.dtype == np.float32
+    assert 0 < np.abs(found.scores - exact.scores).max() < 0.01 * np.ptp(exact.scores)
+    assert np.abs(found.features - exact.features).max() < 0.01 * np.ptp(exact.features)
+
+
 def test_channels_last_is_read_from_the_graph(make_onnx: Any) -> None:
     model = load(make_onnx(layout="nhwc"))
     assert model.preprocessing.from_image(np.zeros((20, 30, 3), np.uint8)).shape == (8, 8, 3)

@@ -94,6 +94,12 @@ def class_names_in(model: onnx.ModelProto) -> list[str] | None:
     return None
 
 
+ONE_AT_A_TIME = (
+    "the graph is quantised dynamically, by the range of the numbers in a batch: images are run one by one, so that the "
+    "scores of each are its own; the head gives them up to a step"
+)
+
+
 @model_kind(is_data=True)
 def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in an ONNX file."""
@@ -144,7 +150,10 @@ def classifier_of(
         return with_outputs(read(), [layer.features, extra])
 
     session = session_of(shown)
-    saliency = saliency_of(graph, output.name, read, session_of, facts.batch_size)
+    batch_size, by_batch = facts.batch_size, ()
+    if batch_size is None and graph.quantises_by_batch():
+        batch_size, by_batch = 1, (ONE_AT_A_TIME,)
+    saliency = saliency_of(graph, output.name, read, session_of, batch_size)
     choices = {"features": layer.features, "output": output.name, "extra": extra}
     return LoadedClassifier(
         ref=model_ref(name, weights, preprocessing, gives=gives, **choices),
@@ -155,8 +164,8 @@ def classifier_of(
         concurrent_batches=session.concurrent_batches,
         classes=found,
         seen=options.seen_or(seen),
-        notes=(*preprocessing_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
-        fixed_batch_size=facts.batch_size,
+        notes=(*preprocessing_notes, *_own_normalisation(graph), *class_notes, *layer_notes, *by_batch),
+        fixed_batch_size=batch_size,
         rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,

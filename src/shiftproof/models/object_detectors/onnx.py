@@ -67,7 +67,7 @@ def _detector(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Load
         classes=classes,
         seen=options.seen_or(),
         notes=(*layout_notes, *own_notes, *preprocessing_notes, *class_notes),
-        fixed_batch_size=1 if _lists_one_image(shapes) else facts.batch_size,
+        fixed_batch_size=1 if _lists_one_image(shapes) or graph.quantises_by_batch() else facts.batch_size,
         default_batch_size=session.default_batch_size,
         concurrent_batches=session.concurrent_batches,
     )
