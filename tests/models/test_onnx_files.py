@@ -441,6 +441,66 @@ def test_missing_broken_and_foreign_files_are_named(tmp_path: Path, make_onnx: A
         load(broken)
 
 
+@pytest.fixture
+def providers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Sessions that are made from now on: each provider with its options, while the CPU does the work of all."""
+    asked: dict[str, Any] = {}
+    real = ort.InferenceSession
+
+    class Session:
+        def __init__(self, model: Any, options: Any, providers: Any) -> None:
+            asked.update(providers)
+            self.session = real(model, options, providers=["CPUExecutionProvider"])
+            self.run = self.session.run
+            self.started = asked.pop("started", [name for name, _ in providers])
+
+        def get_providers(self) -> list[str]:
+            return list(self.started)
+
+    there = ["CUDAExecutionProvider", "OpenVINOExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(ort, "get_available_providers", lambda: there)
+    monkeypatch.setattr(ort, "InferenceSession", Session)
+    return asked
+
+
+def test_providers_compute_in_single_precision_with_the_threads_asked_for(make_onnx: Any, providers: Any) -> None:
+    load(make_onnx(), device="openvino", threads=6)(batch())
+    told = {"device_type": "CPU", "precision": "FP32", "num_of_threads": "4", "num_streams": "4"}
+    assert providers == {"OpenVINOExecutionProvider": told, "CPUExecutionProvider": {}}
+    providers.clear()
+    load(make_onnx(), device="cuda")(batch())
+    assert providers == {"CUDAExecutionProvider": {"use_tf32": "0"}, "CPUExecutionProvider": {}}
+
+
+def test_a_provider_that_onnxruntime_cannot_start_is_told(make_onnx: Any, providers: Any) -> None:
+    providers["started"] = ["CPUExecutionProvider"]
+    with pytest.raises(BadInput, match="has CUDAExecutionProvider but cannot start it here"):
+        load(make_onnx(), device="cuda")(batch())
+
+
+@pytest.mark.usefixtures("providers")
+def test_only_rounded_graphs_are_other_models_on_another_provider(make_onnx: Any) -> None:
+    rounded = [make_onnx("half.onnx", dtype="float16"), make_onnx("eight.onnx", head="quantised")]
+    for path in [make_onnx(), *rounded]:
+        here, there = load(path), load(path, device="openvino")
+        assert (here.ref == there.ref) is (path not in rounded)
+        assert any("stored apart" in note for note in there.notes) is (path in rounded)
+
+
+@pytest.mark.skipif("OpenVINOExecutionProvider" in ort.get_available_providers(), reason="this onnxruntime has OpenVINO")
+def test_openvino_where_it_is_not_installed_names_its_package(make_onnx: Any) -> None:
+    with pytest.raises(BadInput, match=r"no device 'openvino'; it has .*cpu.*; pip install onnxruntime-openvino"):
+        load(make_onnx(), device="openvino")
+
+
+@pytest.mark.skipif("OpenVINOExecutionProvider" not in ort.get_available_providers(), reason="OpenVINO is not installed")
+def test_openvino_gives_the_scores_of_the_cpu_but_for_rounding(make_onnx: Any) -> None:
+    path = make_onnx()
+    here, there = load(path), load(path, device="openvino")
+    assert np.abs(here(batch(16)).scores - there(batch(16)).scores).max() < 1e-4
+    assert here.ref == there.ref
+
+
 def test_a_device_that_is_not_there_is_named(make_onnx: Any) -> None:
     with pytest.raises(BadInput, match="no device 'warp'"):
         load(make_onnx(), device="warp")

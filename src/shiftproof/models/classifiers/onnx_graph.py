@@ -158,6 +158,12 @@ class OnnxGraph:
         """Whether numbers are quantised by the range that they have in a batch, all images of it together."""
         return any(node.op_type in DYNAMICALLY_QUANTISED for node in self.model.graph.node)
 
+    def is_rounded(self) -> bool:
+        """Whether some of it is computed in integers or half precision."""
+        halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+        kinds = {tensor.data_type for tensor in self.model.graph.initializer}
+        return not halves.isdisjoint(kinds) or any(map(is_quantised, self.model.graph.node))
+
     def first_arithmetic(self) -> str | None:
         """What the graph does to its input before its first layer, where that looks like a normalisation of its own."""
         name = self.input().name
@@ -327,6 +333,7 @@ def _in_order(wires: Iterable[Wires]) -> bool:
     return True
 
 
+QUANTISED = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "MatMulNBits", "QGemm"}
 DYNAMICALLY_QUANTISED = {"DynamicQuantizeLinear", "DynamicQuantizeMatMul"}
 GLOBAL_POOLING = {"GlobalAveragePool", "ReduceMean"}
 NOT_BY_CLASS = "the last layer does not give one score a class to each image"
@@ -339,6 +346,11 @@ class LastLayer:
     features: str | None
     head: Head | None
     why: str | None = None
+
+
+def is_quantised(node: onnx.NodeProto) -> bool:
+    """Whether a node computes with integers that stand for real numbers."""
+    return node.op_type in QUANTISED or node.op_type.startswith("QLinear")
 
 
 def last_layer(graph: OnnxGraph, scores: str, *, classes: int | None = None) -> LastLayer:
