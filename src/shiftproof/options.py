@@ -271,7 +271,7 @@ class ModelSettings(Options):
     """Those that do not apply to object detectors."""
     NO_IDENTITY: ClassVar[frozenset[str]] = frozenset(
         {
-            *("trust", "device", "precision", "scores", "channels_last", "threads"),
+            *("trust", "device", "scores", "channels_last", "threads"),
             *("score_threshold", "nms_iou", "max_detections", "fill_seed"),
         }
     )
@@ -295,7 +295,9 @@ class ModelSettings(Options):
         False, "Run a model file that is a program (TorchScript, exported): it can do all that you can on this machine."
     )
     device: str | None = option(None, "cpu, cuda, or an execution provider of onnxruntime.", common=True)
-    precision: str = option("float32", "Floating-point precision of torch models: float32, bfloat16 or float16 (autocast).")
+    precision: str = option(
+        "float32", "Floating-point precision of torch models: float32, bfloat16 or float16 (autocast), tf32 (CUDA)."
+    )
     scores: str | None = option(None, "Output that holds the class scores, where a model has several.")
     boxes: str | None = option(
         None, "MODEL is an object detector; the layout of its outputs, as yolox, or auto: see docs/models.md.", common=True
@@ -322,7 +324,9 @@ class ModelSettings(Options):
         "Test-time adaptation recipe, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
         "see docs/training.md.",
     )
-    channels_last: bool = option(False, "Memory layout of torch models; often faster.")
+    channels_last: bool = option(
+        False, "Channels-last memory layout of torch models; without it, convolutional ones on CUDA below float32 have it."
+    )
     threads: int | None = option(
         None, "Threads of the model, all batches together.  [default: all cores]", bounds=Bounds(1, 4096)
     )

@@ -98,6 +98,56 @@ def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str)
     assert np.allclose(scores, plain_run(path, inputs), rtol=1e-3, atol=5e-3)  # half precision rounds where it is shown
 
 
+def quantised(path: Path, form: str) -> Path:
+    """The model with weights and activations in eight bits, by onnxruntime's own quantiser."""
+    from onnxruntime import quantization
+
+    made = path.with_name(f"{form}.onnx")
+    if form == "dynamic":
+        quantization.quantize_dynamic(path, made)
+        return made
+
+    class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]
+        examples = iter([{"images": batch(16)}])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.examples, None)
+
+    how = {"quant_format": quantization.QuantFormat[form], "per_channel": form == "QDQ"}
+    quantization.quantize_static(path, made, Calibration(), weight_type=quantization.QuantType.QInt8, **how)
+    return made
+
+
+@pytest.mark.parametrize(("form", "notes"), [("QDQ", "up to a step"), ("QOperator", "no head"), ("dynamic", "one by one")])
+def test_eight_bit_graphs_give_float32_scores_near_those_of_the_float_file(make_onnx: Any, form: str, notes: str) -> None:
+    path = make_onnx(head="matmul" if form == "dynamic" else "gemm")
+    plain, small = load(path), load(quantised(path, form))
+    assert small.ref.fingerprint != plain.ref.fingerprint
+    assert any(notes in note for note in small.notes)
+    exact, found = plain(batch(16), features=True), small(batch(16), features=small.has_features)
+    assert found.scores.dtype == np.float32
+    reach = np.ptp(exact.scores)
+    assert 0 < np.abs(found.scores - exact.scores).max() < 0.1 * reach  # it is quantised, and not into something else
+    assert np.allclose(found.scores, np.concatenate([small(image[None]).scores for image in batch(16)]), atol=1e-5)
+    if small.head is not None:
+        assert found.features is not None
+        assert exact.features is not None
+        assert np.abs(found.features - exact.features).max() < 0.1 * np.ptp(exact.features)
+        assert np.abs(found.features @ small.head.weights.T + small.head.bias - found.scores).max() < 0.1 * reach
+
+
+def test_half_precision_files_give_float32_scores_that_are_stored_apart(make_onnx: Any) -> None:
+    plain, half = load(make_onnx()), load(make_onnx("half.onnx", dtype="float16"))
+    assert half.ref.fingerprint != plain.ref.fingerprint
+    assert half.preprocessing.from_image(np.zeros((20, 30, 3), np.uint8)).dtype == np.float16
+    exact, found = (model(batch(16), features=True) for model in (plain, half))
+    assert found.features is not None
+    assert exact.features is not None
+    assert found.scores.dtype == found.features.dtype == np.float32
+    assert 0 < np.abs(found.scores - exact.scores).max() < 0.01 * np.ptp(exact.scores)
+    assert np.abs(found.features - exact.features).max() < 0.01 * np.ptp(exact.features)
+
+
 def test_channels_last_is_read_from_the_graph(make_onnx: Any) -> None:
     model = load(make_onnx(layout="nhwc"))
     assert model.preprocessing.from_image(np.zeros((20, 30, 3), np.uint8)).shape == (8, 8, 3)
@@ -389,6 +439,66 @@ def test_missing_broken_and_foreign_files_are_named(tmp_path: Path, make_onnx: A
     broken.write_bytes(b"")
     with pytest.raises(BadInput, match="is empty"):
         load(broken)
+
+
+@pytest.fixture
+def providers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Sessions that are made from now on: each provider with its options, while the CPU does the work of all."""
+    asked: dict[str, Any] = {}
+    real = ort.InferenceSession
+
+    class Session:
+        def __init__(self, model: Any, options: Any, providers: Any) -> None:
+            asked.update(providers)
+            self.session = real(model, options, providers=["CPUExecutionProvider"])
+            self.run = self.session.run
+            self.started = asked.pop("started", [name for name, _ in providers])
+
+        def get_providers(self) -> list[str]:
+            return list(self.started)
+
+    there = ["CUDAExecutionProvider", "OpenVINOExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(ort, "get_available_providers", lambda: there)
+    monkeypatch.setattr(ort, "InferenceSession", Session)
+    return asked
+
+
+def test_providers_compute_in_single_precision_with_the_threads_asked_for(make_onnx: Any, providers: Any) -> None:
+    load(make_onnx(), device="openvino", threads=6)(batch())
+    told = {"device_type": "CPU", "precision": "FP32", "num_of_threads": "4", "num_streams": "4"}
+    assert providers == {"OpenVINOExecutionProvider": told, "CPUExecutionProvider": {}}
+    providers.clear()
+    load(make_onnx(), device="cuda")(batch())
+    assert providers == {"CUDAExecutionProvider": {"use_tf32": "0"}, "CPUExecutionProvider": {}}
+
+
+def test_a_provider_that_onnxruntime_cannot_start_is_told(make_onnx: Any, providers: Any) -> None:
+    providers["started"] = ["CPUExecutionProvider"]
+    with pytest.raises(BadInput, match="has CUDAExecutionProvider but cannot start it here"):
+        load(make_onnx(), device="cuda")(batch())
+
+
+@pytest.mark.usefixtures("providers")
+def test_only_rounded_graphs_are_other_models_on_another_provider(make_onnx: Any) -> None:
+    rounded = [make_onnx("half.onnx", dtype="float16"), make_onnx("eight.onnx", head="quantised")]
+    for path in [make_onnx(), *rounded]:
+        here, there = load(path), load(path, device="openvino")
+        assert (here.ref == there.ref) is (path not in rounded)
+        assert any("stored apart" in note for note in there.notes) is (path in rounded)
+
+
+@pytest.mark.skipif("OpenVINOExecutionProvider" in ort.get_available_providers(), reason="this onnxruntime has OpenVINO")
+def test_openvino_where_it_is_not_installed_names_its_package(make_onnx: Any) -> None:
+    with pytest.raises(BadInput, match=r"no device 'openvino'; it has .*cpu.*; pip install onnxruntime-openvino"):
+        load(make_onnx(), device="openvino")
+
+
+@pytest.mark.skipif("OpenVINOExecutionProvider" not in ort.get_available_providers(), reason="OpenVINO is not installed")
+def test_openvino_gives_the_scores_of_the_cpu_but_for_rounding(make_onnx: Any) -> None:
+    path = make_onnx()
+    here, there = load(path), load(path, device="openvino")
+    assert np.abs(here(batch(16)).scores - there(batch(16)).scores).max() < 1e-4
+    assert here.ref == there.ref
 
 
 def test_a_device_that_is_not_there_is_named(make_onnx: Any) -> None:

@@ -63,7 +63,7 @@ def load_model(
     trust: bool = False,
     device: str | None = None,
     precision: str = "float32",
-    channels_last: bool = False,
+    channels_last: bool | None = None,
     threads: int | None = None,
     version: str | None = None,
     seen: Seen | str | None = None,

@@ -20,7 +20,7 @@ def load_classifier(spec: str, options: ModelSettings) -> Classifier:
         output=options.scores,
         extra_output=options.extra_output,
         rotated=options.rotated,
-        channels_last=options.channels_last,
+        channels_last=options.channels_last or None,
         weights=options.weights,
         trust=options.trust,
         device=options.device,

@@ -200,7 +200,7 @@ class ModelOptions:
     trust: bool = False  # whether a file that is a program may be run: a TorchScript file, an exported program
     device: str | None = None
     precision: str = "float32"
-    channels_last: bool = False
+    channels_last: bool | None = None  # None: where the device and precision gain by it
     threads: int | None = None
     version: str | None = None
     seen: Seen | str | None = None

@@ -28,12 +28,13 @@ from shiftproof.models.classifiers.onnx_graph import (
     OnnxGraph,
     attributes,
     external_files,
+    is_quantised,
     last_layer,
     loaded,
     width_of,
     with_outputs,
 )
-from shiftproof.models.classifiers.onnx_session import OnnxSession
+from shiftproof.models.classifiers.onnx_session import PROVIDERS, OnnxSession
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
 from shiftproof.models.input_facts import preprocessing_for
 from shiftproof.models.kind import model_kind
@@ -94,6 +95,12 @@ def class_names_in(model: onnx.ModelProto) -> list[str] | None:
     return None
 
 
+ONE_AT_A_TIME = (
+    "the graph is quantised dynamically, by the range of the numbers in a batch: images are run one by one, so that the "
+    "scores of each are its own; the head gives them up to a step"
+)
+
+
 @model_kind(is_data=True)
 def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in an ONNX file."""
@@ -144,8 +151,12 @@ def classifier_of(
         return with_outputs(read(), [layer.features, extra])
 
     session = session_of(shown)
-    saliency = saliency_of(graph, output.name, read, session_of, facts.batch_size)
-    choices = {"features": layer.features, "output": output.name, "extra": extra}
+    batch_size, by_batch = facts.batch_size, ()
+    if batch_size is None and graph.quantises_by_batch():
+        batch_size, by_batch = 1, (ONE_AT_A_TIME,)
+    saliency = saliency_of(graph, output.name, read, session_of, batch_size)
+    provider, provider_notes = own_provider(graph, session)
+    choices = {"features": layer.features, "output": output.name, "extra": extra, "provider": provider}
     return LoadedClassifier(
         ref=model_ref(name, weights, preprocessing, gives=gives, **choices),
         preprocessing=preprocessing,
@@ -155,8 +166,8 @@ def classifier_of(
         concurrent_batches=session.concurrent_batches,
         classes=found,
         seen=options.seen_or(seen),
-        notes=(*preprocessing_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
-        fixed_batch_size=facts.batch_size,
+        notes=(*preprocessing_notes, *_own_normalisation(graph), *class_notes, *layer_notes, *by_batch, *provider_notes),
+        fixed_batch_size=batch_size,
         rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
@@ -167,6 +178,18 @@ def classifier_of(
         saliency=saliency,
         for_size=None if facts.size else lambda _: session,
     )
+
+
+def own_provider(graph: OnnxGraph, session: OnnxSession) -> tuple[str | None, tuple[str, ...]]:
+    """The provider where it says which model this is, and a note on it.
+
+    In single precision providers differ by the order of their sums. Integers and half precision each rounds, and fuses, in
+    its own way, which moves scores by whole steps.
+    """
+    if session.provider == PROVIDERS["cpu"] or not graph.is_rounded():
+        return None, ()
+    note = f"{session.provider} rounds eight bits and half precision in its own way: its predictions are stored apart"
+    return session.provider, (note,)
 
 
 def _own_normalisation(graph: OnnxGraph) -> tuple[str, ...]:
@@ -207,7 +230,6 @@ FRESH = {
 }
 """What the stored inputs of a node are before any training, from its second on."""
 
-QUANTISED = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "MatMulNBits", "QGemm"}
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE}
 FEW = 16
 """Stored tensors of at most so many numbers are settings (bounds, scales, the mean of the images), not weights."""
@@ -248,7 +270,7 @@ def recipes_of(graph: OnnxGraph) -> dict[str, Recipe]:
     """How each stored tensor of a layer is re-initialised, by its name; BadInput where there is none to draw."""
     recipes: dict[str, Recipe] = {}
     for node in graph.model.graph.node:
-        if node.op_type in QUANTISED or node.op_type.startswith("QLinear"):
+        if is_quantised(node):
             raise BadInput(
                 "the graph is quantised: integers with steps of their own cannot be re-initialised; take its float file"
             )

@@ -154,6 +154,16 @@ class OnnxGraph:
             node = self.makers.get(node.input[0])
         return False
 
+    def quantises_by_batch(self) -> bool:
+        """Whether numbers are quantised by the range that they have in a batch, all images of it together."""
+        return any(node.op_type in DYNAMICALLY_QUANTISED for node in self.model.graph.node)
+
+    def is_rounded(self) -> bool:
+        """Whether some of it is computed in integers or half precision."""
+        halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+        kinds = {tensor.data_type for tensor in self.model.graph.initializer}
+        return not halves.isdisjoint(kinds) or any(map(is_quantised, self.model.graph.node))
+
     def first_arithmetic(self) -> str | None:
         """What the graph does to its input before its first layer, where that looks like a normalisation of its own."""
         name = self.input().name
@@ -323,6 +333,8 @@ def _in_order(wires: Iterable[Wires]) -> bool:
     return True
 
 
+QUANTISED = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "MatMulNBits", "QGemm"}
+DYNAMICALLY_QUANTISED = {"DynamicQuantizeLinear", "DynamicQuantizeMatMul"}
 GLOBAL_POOLING = {"GlobalAveragePool", "ReduceMean"}
 NOT_BY_CLASS = "the last layer does not give one score a class to each image"
 
@@ -334,6 +346,11 @@ class LastLayer:
     features: str | None
     head: Head | None
     why: str | None = None
+
+
+def is_quantised(node: onnx.NodeProto) -> bool:
+    """Whether a node computes with integers that stand for real numbers."""
+    return node.op_type in QUANTISED or node.op_type.startswith("QLinear")
 
 
 def last_layer(graph: OnnxGraph, scores: str, *, classes: int | None = None) -> LastLayer:
@@ -356,15 +373,16 @@ def _last_layer(graph: OnnxGraph, scores: str) -> LastLayer:
         return LastLayer(None, None, "the scores come straight from the input")
     if node.op_type in GLOBAL_POOLING:
         return LastLayer(None, None, "the graph ends in global pooling, after its last weights")
-    if node.op_type not in {"Gemm", "MatMul"} and not _sees_one_pixel(graph, node):
+    quantised = _quantised_product(graph, node)
+    if quantised is None and node.op_type not in {"Gemm", "MatMul"} and not _sees_one_pixel(graph, node):
         return LastLayer(None, None, f"the graph ends in {node.op_type}, not in a linear layer")
-    weights, bias = _weights(graph, node), _bias(graph, node)
+    features, weights, bias = quantised or (node.input[0], _weights(graph, node), _bias(graph, node))
     if weights is None or weights.ndim != 2 or bias is None:
         return LastLayer(None, None, "the last layer's weights are computed, not stored")
     if not all(part.size in (1, len(weights)) for part in (bias, added)):
         return LastLayer(None, None, NOT_BY_CLASS)
     bias = np.broadcast_to(bias.ravel() + added.ravel(), len(weights))
-    return LastLayer(node.input[0], Head(np.ascontiguousarray(weights, np.float32), np.ascontiguousarray(bias, np.float32)))
+    return LastLayer(features, Head(np.ascontiguousarray(weights, np.float32), np.ascontiguousarray(bias, np.float32)))
 
 
 def _without_bias(graph: OnnxGraph, node: onnx.NodeProto) -> tuple[onnx.NodeProto | None, NDArray[Any]]:
@@ -374,6 +392,24 @@ def _without_bias(graph: OnnxGraph, node: onnx.NodeProto) -> tuple[onnx.NodeProt
         if bias is not None:
             return graph.source(node.input[place]), bias
     return node, np.zeros(())
+
+
+def _quantised_product(graph: OnnxGraph, node: onnx.NodeProto) -> tuple[str, NDArray[Any], NDArray[Any]] | None:
+    """Features, weights (classes, features) and no bias of a product of dynamically quantised numbers; else None.
+
+    Such a product is of integers; then it is multiplied by the steps of both sides, whose product is a node of its own.
+    """
+    for product, steps in (node.input[:2], node.input[1::-1]) if node.op_type == "Mul" else ():
+        integers, both = graph.source(product), graph.makers.get(steps)
+        if integers is None or both is None or (integers.op_type, both.op_type) != ("MatMulInteger", "Mul"):
+            continue
+        made, weights = graph.makers.get(integers.input[0]), graph.constant(integers.input[1])
+        found = [values for name in both.input if (values := graph.constant(name)) is not None]
+        zero = graph.constant(integers.input[3]) if len(integers.input) > 3 else np.zeros(())
+        if made is None or made.op_type != "DynamicQuantizeLinear" or weights is None or zero is None or len(found) != 1:
+            continue
+        return made.input[0], ((weights.astype(np.float32) - zero.astype(np.float32)) * found[0]).T, np.zeros(())
+    return None
 
 
 def _sees_one_pixel(graph: OnnxGraph, node: onnx.NodeProto) -> bool:

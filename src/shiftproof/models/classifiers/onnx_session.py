@@ -24,6 +24,9 @@ PROVIDERS = {
     "directml": "DmlExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
 }
+HOSTED = {PROVIDERS["cpu"], PROVIDERS["openvino"]}
+"""Providers that compute on the cores of this machine."""
+
 ERRORS_ONLY = 3
 MOST_AT_ONCE = 4
 """Batches in the model at a time on a CPU; each needs memory of its own for what lies between the layers."""
@@ -53,7 +56,7 @@ class OnnxSession:
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
         self.data_folder = data_folder
-        on_cpu = self.provider == PROVIDERS["cpu"]
+        on_cpu = self.provider in HOSTED
         in_all = threads or usable_cores()
         # batches side by side with few threads each beat one batch on all threads: none waits for the slowest at every layer
         self.concurrent_batches = min(MOST_AT_ONCE, in_all) if on_cpu else 1
@@ -96,11 +99,26 @@ class OnnxSession:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         graph = self.graph()
         model = str(graph) if isinstance(graph, Path) else graph
-        providers = dict.fromkeys([self.provider, PROVIDERS["cpu"]])
+        providers = {self.provider: self._provider_options(), PROVIDERS["cpu"]: {}}
         try:
-            return onnxruntime.InferenceSession(model, options, providers=list(providers))
+            session = onnxruntime.InferenceSession(model, options, providers=list(providers.items()))
         except Exception as problem:  # onnxruntime's errors share no narrower root
             raise BadInput(f"onnxruntime cannot open the model: {first_line(problem)}") from problem
+        if self.provider not in session.get_providers():  # it warns, and takes the CPU instead
+            raise BadInput(
+                f"onnxruntime has {self.provider} but cannot start it here: mostly a library that it needs, or its driver, "
+                "is missing or of another version; --device cpu does without it"
+            )
+        return session
+
+    def _provider_options(self) -> dict[str, str]:
+        """Single precision whatever the provider's own default is, and no more threads than were asked for."""
+        if self.provider == PROVIDERS["openvino"]:
+            # it would round to bfloat16 by itself on processors that have it
+            precise = {"device_type": "CPU", "precision": "FP32"}
+            in_all = self.threads * self.concurrent_batches
+            return {**precise, "num_of_threads": str(in_all), "num_streams": str(self.concurrent_batches)}
+        return {"use_tf32": "0"} if self.provider == PROVIDERS["cuda"] else {}
 
 
 def provider_of(device: str | None) -> str:
@@ -109,7 +127,8 @@ def provider_of(device: str | None) -> str:
     there = onnxruntime.get_available_providers()
     if wanted not in there:
         known = sorted({short for short, name in PROVIDERS.items() if name in there} | set(there))
-        raise BadInput(f"this onnxruntime has no device {device!r}; it has {', '.join(known)}")
+        more = "; pip install onnxruntime-openvino, in place of onnxruntime" if wanted == PROVIDERS["openvino"] else ""
+        raise BadInput(f"this onnxruntime has no device {device!r}; it has {', '.join(known)}{more}")
     return wanted
 
 

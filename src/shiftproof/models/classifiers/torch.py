@@ -22,6 +22,7 @@ from torch import fx, nn
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import readable_file
+from shiftproof.models.classifiers.torch_device import transfers_of
 from shiftproof.models.classifiers.torch_network import (
     HeadLayer,
     TorchNetwork,
@@ -119,7 +120,9 @@ def _load_program(path: Path) -> torch.fx.GraphModule:
     return module
 
 
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = {"float32": None, "tf32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""What each autocasts to; tf32 rounds the factors of float32 products on CUDA."""
+
 FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", SAFETENSORS}
 
 
@@ -186,11 +189,29 @@ def network_of(module: nn.Module, options: ModelOptions) -> TorchNetwork:
         module = module.eval()
     for parameter in module.parameters():
         parameter.requires_grad = False  # it is never trained here
-    if options.channels_last:
+    channels_last = options.channels_last
+    if channels_last is None:
+        channels_last = device.type == "cuda" and options.precision != "float32" and _is_convolutional(module)
+    if channels_last:
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from torch's types
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    return TorchNetwork(module, device, PRECISIONS[options.precision], options.channels_last)
+    return TorchNetwork(
+        module,
+        device,
+        PRECISIONS[options.precision],
+        tensor_float=options.precision == "tf32",
+        channels_last=channels_last,
+        transfers=transfers_of(device),
+    )
+
+
+def _is_convolutional(module: nn.Module) -> bool:
+    """Whether most weights are those of convolutions that see neighbours; the one that cuts patches is no such network."""
+    if isinstance(module, (fx.GraphModule, torch.jit.ScriptModule)):  # strides may be fixed in them
+        return False
+    kernels = sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Conv2d))
+    return 2 * kernels > sum(parameter.numel() for parameter in module.parameters() if parameter.dim() > 1)
 
 
 def fixed_sizes(module: nn.Module) -> tuple[int | None, tuple[int, int] | None]:
@@ -314,6 +335,8 @@ def torch_classifier(
         seen=options.seen_or(seen),
         notes=(*notes, *preprocessing_notes, *class_notes, *head_notes, *([hint] if hint else [])),
         fixed_batch_size=batch_size,
+        default_batch_size=network.default_batch_size,
+        concurrent_batches=network.concurrent_batches,
         has_features=outputs.features is not None,
         read_head=lambda: head,
         reinitialise=partial(reinitialise_torch, network, layer),

@@ -8,8 +8,9 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from shiftproof.errors import BadInput, listed
+from shiftproof.models.classifiers.torch_device import AT_ONCE, Transfers, tensor_float
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
 from shiftproof.models.saliency import AskedClasses, Saliency
 from shiftproof.types import Head, Inputs, Outputs
@@ -32,25 +34,69 @@ class TorchNetwork:
     module: nn.Module
     device: torch.device
     autocast: torch.dtype | None = None
+    tensor_float: bool = False  # whether products on CUDA may be rounded to TensorFloat-32
     channels_last: bool = False
     features: str | None = None  # the layer to take them from: what a linear one sees, what any other gives
     extra: str | None = None  # a key or place of the module's output, or a layer
+    transfers: Transfers | None = None  # how batches reach a GPU
+    # what watches a layer sees the batches of every thread, so one at a time is launched; a GPU computes it later
+    launching: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    @property
+    def concurrent_batches(self) -> int:
+        """Batches that may be in work at a time."""
+        return 1 if self.transfers is None else AT_ONCE
+
+    @property
+    def default_batch_size(self) -> int:
+        return 32 if self.transfers is None else 64
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
-        with self._watching(features) as seen:
-            output = self.given(inputs)
-        shown = {what: _rows(first_tensor(value), len(inputs)) for what, value in seen.items()}
-        if self.extra is not None and (part := part_of(output, self.extra)) is not None:
-            shown["extra"] = _rows(part, len(inputs))
-        if self.extra is not None and "extra" not in shown:
-            raise BadInput(f"neither the module's output has a part {self.extra!r}, nor did a layer of that name run")
-        return Outputs(_rows(first_tensor(output), len(inputs)), shown.get("features"), shown.get("extra"))
+        arrived = self._send(inputs)
+        with self.launching, self._watching(features) as seen:
+            output = self._computed(arrived)
+            shown = {what: first_tensor(value) for what, value in seen.items()} | {"scores": first_tensor(output)}
+            if self.extra is not None and (part := part_of(output, self.extra)) is not None:
+                shown["extra"] = part
+            if self.extra is not None and "extra" not in shown:
+                raise BadInput(f"neither the module's output has a part {self.extra!r}, nor did a layer of that name run")
+            fetched = self._fetch([value.detach().reshape(len(inputs), -1).float() for value in shown.values()])
+        rows = dict(zip(shown, (tensor.numpy() for tensor in fetched()), strict=True))
+        return Outputs(rows["scores"], rows.get("features"), rows.get("extra"))
 
     def given(self, inputs: Inputs) -> Any:
-        """Whatever the module gives to a batch."""
+        """Whatever the module gives to a batch; of lists and dictionaries all tensors are fetched together."""
+        arrived = self._send(inputs)
+        with self.launching:
+            output = self._computed(arrived)
+            fetched = self._fetch(list(_tensors_in(output)))
+        return output if self.transfers is None else _with_tensors(output, iter(fetched()))
+
+    def to_device(self, inputs: Inputs) -> Tensor:
+        """The inputs where the module is, in the memory layout it likes."""
+        return self._send(inputs)()
+
+    def _send(self, inputs: Inputs) -> Callable[[], Tensor]:
+        """Begins to copy a batch to the device; what it gives is the batch there."""
+        batch, transfers = torch.from_numpy(np.array(inputs, copy=None)), self.transfers
+        uploaded = None if transfers is None else transfers.upload(batch)
+
+        def arrived() -> Tensor:
+            there = batch.to(self.device) if transfers is None or uploaded is None else transfers.arrived(uploaded)
+            return there.contiguous(memory_format=torch.channels_last) if self.channels_last else there
+
+        return arrived
+
+    def _computed(self, arrived: Callable[[], Tensor]) -> Any:
         mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
-        with torch.inference_mode(), mixed:
-            return self.module(self.to_device(inputs))
+        with torch.inference_mode(), mixed, tensor_float(self.device, self.tensor_float):
+            return self.module(arrived())
+
+    def _fetch(self, tensors: Sequence[Tensor]) -> Callable[[], Sequence[Tensor]]:
+        """Begins to copy results to the host; what it gives are the copies."""
+        if self.transfers is None:
+            return lambda: [tensor.cpu() for tensor in tensors]
+        return self.transfers.begin_download(tensors).tensors
 
     def gradient(self, inputs: Inputs, temperature: float) -> NDArray[np.float32]:
         """The gradient that makes the predicted class of each input less likely, in full precision.
@@ -61,7 +107,7 @@ class TorchNetwork:
             raise BadInput(f"the module takes {inputs.dtype}, and integers have no gradient")
         points = self.to_device(inputs).requires_grad_()
         try:
-            with torch.enable_grad():
+            with self.launching, torch.enable_grad(), tensor_float(self.device, allowed=False):
                 logits = first_tensor(self.module(points)).reshape(len(inputs), -1).float()
                 # the sum, not the mean: an image's gradient then knows nothing of its batch
                 loss = nn.functional.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
@@ -90,11 +136,6 @@ class TorchNetwork:
             for hook in hooks:
                 hook.remove()
 
-    def to_device(self, inputs: Inputs) -> Tensor:
-        """The inputs where the module is, in the memory layout it likes."""
-        tensor = torch.from_numpy(np.array(inputs, copy=None)).to(self.device)
-        return tensor.contiguous(memory_format=torch.channels_last) if self.channels_last else tensor
-
 
 def first_tensor(output: Any) -> Tensor:
     """The class scores in what a module gave: a tensor, the ``logits`` of an output with names, or the first of several."""
@@ -119,9 +160,22 @@ def part_of(output: Any, name: str) -> Tensor | None:
     return part if isinstance(part, Tensor) else None
 
 
-def _rows(values: Tensor, images: int) -> NDArray[np.float32]:
-    rows: NDArray[np.float32] = values.detach().reshape(images, -1).float().cpu().numpy()
-    return rows
+def _tensors_in(output: Any) -> Iterator[Tensor]:
+    """Every tensor of nested lists and dictionaries, in order."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, (list, tuple, Mapping)):
+        for part in output.values() if isinstance(output, Mapping) else output:
+            yield from _tensors_in(part)
+
+
+def _with_tensors(output: Any, tensors: Iterator[Tensor]) -> Any:
+    """The same lists and dictionaries with these in place of their tensors."""
+    if isinstance(output, Tensor):
+        return next(tensors)
+    if isinstance(output, Mapping):
+        return {name: _with_tensors(part, tensors) for name, part in output.items()}
+    return [_with_tensors(part, tensors) for part in output] if isinstance(output, (list, tuple)) else output
 
 
 @dataclass(frozen=True)
@@ -194,7 +248,8 @@ def grad_cam(network: TorchNetwork, inputs: Inputs, classes: AskedClasses) -> Sa
     if inputs.dtype.kind != "f":
         raise BadInput(f"the module takes {inputs.dtype}, and integers have no gradient; use occlusion instead")
     points = network.to_device(inputs).requires_grad_()  # weights have no gradient here: it begins at the input
-    with torch.enable_grad(), last_places(network.module, inputs.shape) as places:
+    exact = tensor_float(network.device, allowed=network.tensor_float)
+    with network.launching, torch.enable_grad(), exact, last_places(network.module, inputs.shape) as places:
         scores = first_tensor(network.module(points)).reshape(len(inputs), -1)
         (shown,) = places
         chosen = scores.gather(1, torch.from_numpy(np.array(classes, np.int64)).to(scores.device))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from shiftproof.models.classifiers.onnx import class_names_in, damage_told, read_onnx, weights_digest
+from shiftproof.models.classifiers.onnx import class_names_in, damage_told, own_provider, read_onnx, weights_digest
 from shiftproof.models.classifiers.onnx_graph import OnnxGraph
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.input_facts import preprocessing_for
@@ -59,15 +59,16 @@ def _detector(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Load
         data_folder=file.parent.resolve(),
     )
     rules = rules_of_boxes(options, layout)
+    provider, provider_notes = own_provider(graph, session)
     return LoadedDetector(
-        ref=model_ref(name, weights_digest(model, file), preprocessing, boxes=layout, rules=str(rules)),
+        ref=model_ref(name, weights_digest(model, file), preprocessing, boxes=layout, rules=str(rules), provider=provider),
         preprocessing=preprocessing,
         propose=OnnxBoxes(session, tuple(shapes), layout_of(layout).decode, preprocessing.layout),
         rules=rules,
         classes=classes,
         seen=options.seen_or(),
-        notes=(*layout_notes, *own_notes, *preprocessing_notes, *class_notes),
-        fixed_batch_size=1 if _lists_one_image(shapes) else facts.batch_size,
+        notes=(*layout_notes, *own_notes, *preprocessing_notes, *class_notes, *provider_notes),
+        fixed_batch_size=1 if _lists_one_image(shapes) or graph.quantises_by_batch() else facts.batch_size,
         default_batch_size=session.default_batch_size,
         concurrent_batches=session.concurrent_batches,
     )

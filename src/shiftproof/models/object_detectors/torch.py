@@ -60,6 +60,7 @@ def load_torch_detector(rest: str, options: ModelOptions) -> LoadedDetector:
         notes=(*notes, *preprocessing_notes, *class_notes),
         fixed_batch_size=batch_size,
         default_batch_size=8,
+        concurrent_batches=network.concurrent_batches,
     )
 
 

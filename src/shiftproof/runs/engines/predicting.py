@@ -71,7 +71,8 @@ class Predicting:
             _open_model.clear()
             raise Unfit(
                 f"it opens {model.ref.name} with the fingerprint {model.ref.fingerprint}, here it is "
-                f"{self.ref.fingerprint}: weights or preprocessing differ; give all nodes the same files"
+                f"{self.ref.fingerprint}: weights or preprocessing differ; give all nodes the same files "
+                "(quantised graphs are other models on other providers of onnxruntime; engines run them on the CPU's)"
             )
         sees_store = self.token is not None and self.token.exists()
         if self.must_see_store and not sees_store:

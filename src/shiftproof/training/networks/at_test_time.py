@@ -46,7 +46,7 @@ def in_torch(spec: str, model: LoadedClassifier, options: ModelOptions) -> Loade
             raise BadInput(
                 f"{spec} is an exported program, whose layers are fixed; name the code that makes it: torch:FILE.py:FACTORY"
             )
-        return model
+        return dataclasses.replace(model, concurrent_batches=1)
     network = _rebuilt(spec, model, options)
     forward = dataclasses.replace(network_of(network, options), features="head", extra=next(iter(network.branches), None))
     return dataclasses.replace(model, forward=forward, fixed_batch_size=None, default_batch_size=32, concurrent_batches=1)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shiftproof.models.classifiers.torch_device import transfers_of
 from shiftproof.models.preprocessing import ImagePreprocessing
 
 
@@ -15,6 +16,7 @@ class Inputs:
 
     def __init__(self, preprocessing: ImagePreprocessing, device: torch.device) -> None:
         self.device, self.order = device, preprocessing.channels
+        self.transfers = transfers_of(device)
         scale = np.ravel(preprocessing.contrast) / 255
         black = np.zeros((1, 1, 3), np.uint8)
         shift = np.ravel(ImagePreprocessing.from_picture(_bare(preprocessing), black))
@@ -26,8 +28,8 @@ class Inputs:
     def __call__(self, pictures: NDArray[np.uint8]) -> Tensor:
         """Inputs (images, channels, rows, columns) of pictures (images, rows, columns, 3)."""
         tensor = torch.from_numpy(np.array(pictures, copy=None))
-        if self.device.type == "cuda":
-            tensor = tensor.pin_memory().to(self.device, non_blocking=True)
+        if self.transfers is not None:
+            tensor = self.transfers.arrived(self.transfers.upload(tensor))
         tensor = tensor.permute(0, 3, 1, 2)
         if self.order == "bgr":
             tensor = tensor.flip(1)
