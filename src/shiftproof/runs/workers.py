@@ -10,6 +10,7 @@ nothing is left behind after a kill.
 from __future__ import annotations
 
 import importlib
+import math
 import mmap
 import os
 import pickle
@@ -21,10 +22,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +51,7 @@ SLACK = 0.5
 """Share of the time that may be spent waiting before one is started: the model has some batches queued."""
 
 MEMORIES = 10
-"""Shared memory buffers of a worker: for its jobs, and for results still in use."""
+"""Shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
@@ -56,8 +59,8 @@ MOST = 64
 ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
 """Environment variables that keep the libraries of a worker to one thread; the user's own come first."""
 
-Work = Callable[[Any], tuple[Arrays, Any]]
-"""A module-level function: a job in; arrays, and anything small that pickles, out."""
+Work = Callable[[Any], tuple[Batch, Any]]
+"""A module-level function: a job in; arrays, perhaps where `room_for` says, and anything small that pickles, out."""
 
 
 START = """
@@ -111,11 +114,7 @@ class Workers:
 
         A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
         """
-        if held > MEMORIES - QUEUED:
-            raise ValueError(f"at most {MEMORIES - QUEUED} blocks can be held, not {held}")
-        return self._blocks(work, iter(jobs), held)
-
-    def _blocks(self, work: Work, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
+        jobs = iter(jobs)
         turns: deque[tuple[_Thread | _Worker, Job]] = deque()
         shown: deque[_Thread | _Worker] = deque()
         try:
@@ -171,12 +170,21 @@ def _starved(task: int | None) -> float:
         return 0.0
 
 
-def stacked(arrays: Arrays, spare: NDArray[np.generic] | None = None) -> Batch:
-    """The arrays as one, where their shapes allow it; in spare memory, where that is as large."""
-    if not _alike(arrays):
-        return arrays
-    fits = spare is not None and (spare.shape, spare.dtype) == ((len(arrays), *arrays[0].shape), arrays[0].dtype)
-    return np.stack(arrays, out=spare if fits else None)
+def room_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+    """Memory for the batch of the job in work, (images, ...): written there, it need not be copied into one."""
+    make: Room = getattr(_job, "room", np.empty)
+    return make(shape, dtype)
+
+
+Room = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[np.generic]]
+_job = threading.local()
+
+
+def stacked(batch: Batch, room: Room = np.empty) -> Batch:
+    """The arrays as one, where they are not yet and their shapes allow it."""
+    if isinstance(batch, np.ndarray) or not _alike(batch):
+        return batch
+    return np.stack(batch, out=room((len(batch), *batch[0].shape), batch[0].dtype))
 
 
 def _alike(arrays: Arrays) -> bool:
@@ -190,9 +198,9 @@ class _Thread:
         self.has_replied = False  # the first answer waits for imports too
         self.task: int | None = None  # as the system calls it
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare", initializer=self._begin)
-        self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
+        self._answers: deque[Future[tuple[Batch, Any]]] = deque()
         self._shown: deque[Batch] = deque()
-        self._spare: NDArray[np.generic] | None = None  # fresh memory costs more than the copy into it
+        self._spares: deque[NDArray[np.generic]] = deque()  # fresh memory costs more than what is written into it
 
     @property
     def pending(self) -> int:
@@ -200,21 +208,30 @@ class _Thread:
 
     def _begin(self) -> None:
         self.task = threading.get_native_id()
+        _job.room = self._room
 
     def send(self, work: Work, job: Any) -> None:
         self._answers.append(self._executor.submit(work, job))
 
     def receive(self) -> tuple[Batch, Any]:
-        arrays, said = self._answers.popleft().result()
+        batch, said = self._answers.popleft().result()
         self.has_replied = True
-        spare, self._spare = self._spare, None
-        self._shown.append(stacked(arrays, spare))
+        self._shown.append(stacked(batch, self._room))
         return self._shown[-1], said
 
     def free_memory(self) -> None:
-        """Keeps the memory of the oldest result for the next one."""
+        """Keeps the memory of the oldest result for another one."""
         batch = self._shown.popleft()
-        self._spare = batch if isinstance(batch, np.ndarray) else None
+        if isinstance(batch, np.ndarray):
+            self._spares.append(batch if batch.base is None else cast(NDArray[np.generic], batch.base))
+
+    def _room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+        with suppress(IndexError):  # the last one may go to the other thread
+            while True:
+                spare = self._spares.pop()
+                if (spare.shape, spare.dtype) == (shape, dtype):
+                    return spare
+        return np.empty(shape, dtype)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)
@@ -228,7 +245,7 @@ class _Worker:
         self._connection: Connection = ours
         files = [_shared_file() for _ in range(MEMORIES)]
         self._memory = [_Memory(file) for file in files]
-        self._busy: deque[int] = deque()  # memory of the jobs sent, oldest first, until it is freed
+        self._busy: deque[int | None] = deque()  # memory of the jobs sent, oldest first, until it is freed; of copies none
         self.pending = 0
         self.has_replied = False  # before that it may still be starting
         inherited = [theirs.fileno(), *files]
@@ -258,12 +275,18 @@ class _Worker:
             layout, inline, said, failure = self._connection.recv()
         except (EOFError, ConnectionResetError) as ended:
             raise self._died() from ended
-        memory = self._memory[self._busy[-self.pending]]
+        place = len(self._busy) - self.pending
+        number = self._busy[place]
+        assert number is not None  # noqa: S101 - only results that were received are copied
         self.pending -= 1
         self.has_replied = True
         if failure is not None:
             raise failure
-        return memory.batch(layout) if inline is None else stacked(inline), said
+        batch = self._memory[number].batch(layout) if inline is None else stacked(inline)
+        if sum(one is not None for one in islice(self._busy, place)) == MEMORIES - QUEUED:
+            self._busy[place] = None
+            batch = batch.copy() if isinstance(batch, np.ndarray) else [array.copy() for array in batch]
+        return batch, said
 
     def free_memory(self) -> None:
         """Gives back the memory of the oldest result."""
@@ -297,6 +320,7 @@ class _Memory:
     def __init__(self, file: int) -> None:
         self.file = file
         self._map: mmap.mmap | None = None
+        self._given: NDArray[np.generic] | None = None  # the room of the job in work
 
     def batch(self, layout: Layout) -> Batch:
         """What the other side placed: one entry is a whole batch, several are arrays of several shapes."""
@@ -306,8 +330,23 @@ class _Memory:
         arrays = [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
         return arrays[0] if len(arrays) == 1 else arrays
 
-    def place(self, arrays: Arrays) -> Layout:
-        """Copies arrays in, one after the other; OSError where there is no room."""
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+        """A place for a whole batch; elsewhere, where there is no room here."""
+        size = math.prod(shape) * dtype.itemsize
+        try:
+            self._reserve(size)
+        except OSError:
+            return np.empty(shape, dtype)
+        self._given = np.ndarray(shape, dtype, buffer=self._mapped(size))
+        return self._given
+
+    def place(self, arrays: Batch) -> Layout:
+        """Copies arrays in, one after the other, where they are not there already; OSError where there is no room."""
+        given, self._given = self._given, None
+        if isinstance(arrays, np.ndarray):
+            if given is not None and arrays.base is given:
+                return [(0, arrays.shape, arrays.dtype.str)]
+            arrays = list(arrays)
         layout: Layout = []
         end = 0
         for array in arrays:
@@ -316,13 +355,14 @@ class _Memory:
             end += array.nbytes if _alike(arrays) else -(-array.nbytes // 64) * 64
         if _alike(arrays):
             layout = [(0, (len(arrays), *arrays[0].shape), arrays[0].dtype.str)]
-        if end > os.fstat(self.file).st_size:
-            self._reserve(end)
+        self._reserve(end)
         for array, copy in zip(arrays, self.batch(layout), strict=True):
             copy[...] = array
         return layout
 
     def _reserve(self, size: int) -> None:
+        if size <= os.fstat(self.file).st_size:
+            return
         if hasattr(os, "posix_fallocate"):
             # takes the pages now: writing to a full shared-memory file system later would end the process
             os.posix_fallocate(self.file, 0, size)
@@ -352,10 +392,11 @@ def serve(connection: Connection, memories: list[_Memory]) -> None:
         return
 
 
-def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | None, Any, Exception | None]:
+def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Batch | None, Any, Exception | None]:
     try:
         work, memory, job = pickle.loads(message)  # noqa: S301 from our own parent
         module, _, function = work.partition(":")
+        _job.room = memories[memory].room
         arrays, said = getattr(importlib.import_module(module), function)(job)
     except Exception as error:  # whatever it is, it is raised where the job came from
         return [], None, None, portable(error)
