@@ -57,7 +57,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies):
+    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies, in_its_place):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -105,6 +105,7 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
     monkeypatch.setattr(parallel, "_starved", lambda _: starved * now)
     for kind in (parallel._Thread, parallel._Worker):
         monkeypatch.setattr(kind, "receive", waiting(kind.receive))
+        monkeypatch.setattr(kind, "has_answer", lambda _: False)
     with Workers() as workers:
         workers._most = 3
         wait, starved = 0.2, 0.9
@@ -220,3 +221,32 @@ def _runs(process: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def in_its_place(job: int) -> tuple[parallel.Batch, bool]:
+    """A batch of `job` images, of which one cannot be read, in the room it was given."""
+    room = parallel.room_for((job, 4), np.dtype(np.int16))
+    room[...] = job
+    return room[: job - 1], room.flags.owndata
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_batch_that_is_written_in_its_place_is_not_copied(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "stacked", lambda batch, _: batch)
+    with Workers(count) as workers:
+        for block in workers.blocks(in_its_place, [3, 8, 5, 8, 2], held=2):
+            assert isinstance(block.batch, np.ndarray)
+            assert block.batch.shape == (block.job - 1, 4)
+            assert (block.batch == block.job).all()
+            assert block.said == (count == 0), "a process writes where its parent reads"
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_any_number_of_results_can_be_held(count: int) -> None:
+    held = 2 * parallel.MEMORIES
+    with Workers(count) as workers:
+        shown = []
+        for block in workers.blocks(alike, range(1, 3 * held), held=held):
+            shown.append(block)
+            for one in shown[-held:]:
+                assert [int(row.flat[0]) for row in one.batch] == list(range(one.job, 2 * one.job))

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from shiftproof import catalog
 from shiftproof.corruptions.entry import check_kernels, corruption_of
 from shiftproof.datasets.image_list import fetch_images
@@ -20,6 +22,7 @@ from shiftproof.types import (
     CroppingPreprocessing,
     Image,
     ImageSource,
+    InputForm,
     Inputs,
     PlacingPreprocessing,
     Preprocessing,
@@ -92,9 +95,8 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
 
 def _room(job: Job) -> Inputs | None:
     """Memory for the whole batch; None where its inputs are of unknown size, or crops that are made together."""
-    preprocessing = job.preprocessing
-    form = preprocessing.form if isinstance(preprocessing, PlacingPreprocessing) else None
-    if form is None or any(condition.picture in CROPS for condition in job.conditions):
+    form = getattr(job.preprocessing, "form", None)  # asking for the protocol takes longer than all of this
+    if not isinstance(form, InputForm) or any(condition.picture in CROPS for condition in job.conditions):
         return None
     return room_for((len(job.samples), *form.shape), form.dtype)
 
@@ -151,6 +153,7 @@ def _picture_of(
     if picture is None:
         picture = _cut(_decoded(source, data, preprocessing), condition.picture, preprocessing)
         if job.again:
+            picture = np.require(picture, requirements=["C", "W"])  # as corruptions need it, else each would copy it
             _cache.keep_picture(key, picture)
     return picture
 

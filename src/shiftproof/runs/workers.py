@@ -142,6 +142,8 @@ class Workers:
                 self.close()
 
     def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
+        if worker.has_answer():
+            return worker.receive()
         asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
@@ -213,6 +215,9 @@ class _Thread:
     def send(self, work: Work, job: Any) -> None:
         self._answers.append(self._executor.submit(work, job))
 
+    def has_answer(self) -> bool:
+        return self._answers[0].done()
+
     def receive(self) -> tuple[Batch, Any]:
         batch, said = self._answers.popleft().result()
         self.has_replied = True
@@ -268,6 +273,9 @@ class _Worker:
             raise self._died() from ended
         self._busy.append(memory)
         self.pending += 1
+
+    def has_answer(self) -> bool:
+        return self._connection.poll()
 
     def receive(self) -> tuple[Batch, Any]:
         """The result of the oldest pending job; its memory stays taken until `free_memory`."""

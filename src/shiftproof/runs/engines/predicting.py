@@ -127,7 +127,7 @@ class OpenedPredicting:
             if self._sees_store and not any(map(_lost, read)):  # else it may be this node that cannot read them
                 answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
             else:
-                answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
+                answers.append(Outcome(read, outputs))
         self._writer.commit_waiting()
         return answers
 
