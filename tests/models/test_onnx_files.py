@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -453,22 +451,3 @@ def test_every_core_has_a_batch_to_work_on_and_none_has_two(
     assert batches + pool - 1 == (threads or cores), "the pool of a session is shared by all batches and has one thread less"
     alone = session.one_at_a_time()
     assert (alone.concurrent_batches, alone.threads) == (1, threads or cores)
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system does not list threads")
-def test_a_session_has_one_pool_of_threads_for_all_batches(make_onnx: Any) -> None:
-    code = """
-import sys, os
-from concurrent.futures import ThreadPoolExecutor
-import numpy as np
-import shiftproof as sp
-model = sp.load_model(f"onnx:{sys.argv[1]}", threads=6)
-session = model.forward.one_at_a_time()
-before = len(os.listdir("/proc/self/task"))
-session.session
-with ThreadPoolExecutor(4) as callers:
-    list(callers.map(model, [np.zeros((1, 3, 8, 8), np.float32)] * 8))
-print(len(os.listdir("/proc/self/task")) - before)
-"""
-    done = subprocess.run([sys.executable, "-c", code, str(make_onnx())], capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 5

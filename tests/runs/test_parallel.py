@@ -100,7 +100,14 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
 
         return late
 
-    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now))
+    def started(worker: Any) -> bool:
+        if not worker._ready:
+            worker._say_ready()
+        return True
+
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: own))
+    monkeypatch.setattr(parallel._Worker, "is_ready", started)
+    own = 0.0
     starved = 0.0
     monkeypatch.setattr(parallel, "_starved", lambda _: starved * now)
     for kind in (parallel._Thread, parallel._Worker):
@@ -119,6 +126,52 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
         wait = 0.2
         who = {block.said for block in workers.blocks(slow, range(60))}
         assert len(who - {os.getpid()}) == len(workers._workers) == 3
+
+
+def test_work_goes_on_while_a_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel._Worker, "is_ready", lambda _: False)
+    with Workers() as workers:
+        workers._wanted = 1
+        assert {block.said for block in workers.blocks(slow, range(4))} == {os.getpid()}
+        assert len(workers._workers) == 1
+        monkeypatch.undo()
+        wait_until(workers._workers[0].is_ready)
+        monkeypatch.setattr(slow, "__module__", "test_parallel")
+        assert os.getpid() not in {block.said for block in workers.blocks(slow, range(4))}
+
+
+@pytest.mark.parametrize(("own", "workers"), [(0.0, [1]), (0.9, [1, 2, 4, 8, 16, 20])])
+def test_waiting_counts_beside_what_the_one_who_waits_does_itself(
+    own: float, workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does nothing itself half of the time waits for the model; who is busy waits only where images are late."""
+    now = 0.0
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: own * now))
+    monkeypatch.setattr(parallel, "_starved", lambda _: 0.0)
+    pool, seen = Workers(), [0]
+    pool._most = 20
+
+    class Late:
+        has_replied, task = True, None
+
+        def has_answer(self) -> bool:
+            return False
+
+        def is_ready(self) -> bool:
+            return True
+
+        def receive(self) -> tuple[parallel.Batch, Any]:
+            nonlocal now
+            now += 0.1
+            return [], None
+
+    late: Any = Late()
+    for _ in range(400):
+        pool._received(late)
+        now += 0.15
+        pool._workers = [late] * pool._wanted
+        seen += [pool._wanted] if pool._wanted != seen[-1] else []
+    assert seen[1:] == workers if own else seen[1:] in ([], [1])
 
 
 def test_an_abandoned_loop_leaves_no_answers_behind() -> None:

@@ -1,10 +1,10 @@
 """A thread and worker processes that decode, corrupt and preprocess images while the model runs.
 
 Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
-worker processes take over, one more at a time. They are plain child processes on a socket each, not `multiprocessing`
-children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself when its parent does,
-however that ends. Preprocessed pixels come back through shared memory, in nameless files that both sides map, so that
-nothing is left behind after a kill.
+worker processes take over once they have started: one, then two, then four. They are plain child processes on a socket
+each, not `multiprocessing` children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself
+when its parent does, however that ends. Preprocessed pixels come back through shared memory, in nameless files that both
+sides map, so that nothing is left behind after a kill.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PATIENCE = 0.3
 """Seconds to wait for results before another process is started, which takes about as long."""
 
 SLACK = 0.5
-"""Share of the time that may be spent waiting before one is started: the model has some batches queued."""
+"""Share of the time without other work that may be spent waiting before more are started: the model has batches queued."""
 
 MEMORIES = 10
 """Shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
@@ -93,7 +93,8 @@ class Workers:
     def __init__(self, count: int | None = None) -> None:
         self._most = (min(usable_cores(), MOST) if count is None else count) if os.name == "posix" else 0
         self._wanted = 0 if count is None else self._most
-        self._waited, self._since = 0.0, time.monotonic()  # since the wish for one more process last grew
+        self._chosen = count is not None
+        self._waited, self._since = 0.0, _idle_clock()  # since the wish for more processes last grew
         self._thread = _Thread()
         self._workers: list[_Worker] = []
 
@@ -119,7 +120,7 @@ class Workers:
         shown: deque[_Thread | _Worker] = deque()
         try:
             while True:
-                while len(turns) < max(1, self._wanted) * QUEUED:
+                while self._has_room():
                     try:
                         job = next(jobs)
                     except StopIteration:
@@ -149,19 +150,32 @@ class Workers:
         now = time.monotonic()
         # where it waited for a core itself, one more process would only make another wait
         self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
-        if self._waited > max(PATIENCE, SLACK * (now - self._since)):
-            self._wanted = min(self._most, self._wanted + 1)
-            self._waited, self._since = 0.0, now
+        all_there = len(self._workers) == self._wanted and all(one.is_ready() for one in self._workers)
+        if all_there and self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)):
+            self._wanted = min(self._most, 2 * self._wanted or 1)
+            self._waited, self._since = 0.0, _idle_clock()
         return answer
+
+    def _has_room(self) -> bool:
+        return (self._chosen and len(self._workers) < self._wanted) or self._freest().pending < QUEUED
+
+    def _freest(self) -> _Thread | _Worker:
+        # while processes start, those that are there go on; where their number was chosen, the thread is none of them
+        there = [worker for worker in self._workers if self._chosen or worker.is_ready()]
+        return min(there or [self._thread], key=lambda hand: hand.pending)
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
         if len(self._workers) < self._wanted:
-            self._workers.append(_Worker())
-        hands: list[_Thread | _Worker] = [*self._workers] or [self._thread]
-        freest = min(hands, key=lambda hand: hand.pending)
+            self._workers.append(_Worker(work))
+        freest = self._freest()
         freest.send(work, job)
         return freest
+
+
+def _idle_clock() -> float:
+    """Seconds in which the thread that asks did nothing itself; only their difference has a meaning."""
+    return time.monotonic() - time.thread_time()
 
 
 def _starved(task: int | None) -> float:
@@ -245,7 +259,7 @@ class _Thread:
 class _Worker:
     """One child process, seen from its parent."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
         files = [_shared_file() for _ in range(MEMORIES)]
@@ -264,25 +278,29 @@ class _Worker:
         )
         theirs.close()
         self.task = self._process.pid
+        self._ready = False
+        self._send(_name_of(work))
+
+    def is_ready(self) -> bool:
+        """Whether it has started and imported what its first work needs."""
+        if not self._ready and self._connection.poll():
+            self._say_ready()
+        return self._ready
 
     def send(self, work: Work, job: Any) -> None:
         memory = next(number for number in range(MEMORIES) if number not in self._busy)
-        try:
-            self._connection.send((f"{work.__module__}:{work.__qualname__}", memory, job))
-        except (BrokenPipeError, ConnectionResetError) as ended:
-            raise self._died() from ended
+        self._send((_name_of(work), memory, job))
         self._busy.append(memory)
         self.pending += 1
 
     def has_answer(self) -> bool:
-        return self._connection.poll()
+        return self.is_ready() and self._connection.poll()
 
     def receive(self) -> tuple[Batch, Any]:
         """The result of the oldest pending job; its memory stays taken until `free_memory`."""
-        try:
-            layout, inline, said, failure = self._connection.recv()
-        except (EOFError, ConnectionResetError) as ended:
-            raise self._died() from ended
+        if not self._ready:
+            self._say_ready()
+        layout, inline, said, failure = self._received()
         place = len(self._busy) - self.pending
         number = self._busy[place]
         assert number is not None  # noqa: S101 - only results that were received are copied
@@ -310,12 +328,32 @@ class _Worker:
         for memory in self._memory:
             os.close(memory.file)
 
+    def _say_ready(self) -> None:
+        self._received()
+        self._ready = True
+
+    def _send(self, message: object) -> None:
+        try:
+            self._connection.send(message)
+        except (BrokenPipeError, ConnectionResetError) as ended:
+            raise self._died() from ended
+
+    def _received(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, ConnectionResetError) as ended:
+            raise self._died() from ended
+
     def _died(self) -> WorkerDied:
         code = self._process.wait()
         return WorkerDied(
             f"a worker process ended by itself (exit code {code}; out of memory?); "
             "what was committed is kept: start again, perhaps with fewer --workers"
         )
+
+
+def _name_of(work: Work) -> str:
+    return f"{work.__module__}:{work.__qualname__}"
 
 
 Layout = list[tuple[int, tuple[int, ...], str]]
@@ -394,6 +432,9 @@ def _shared_file() -> int:
 def serve(connection: Connection, memories: list[_Memory]) -> None:
     """The main loop of a worker: works on jobs until its parent closes the socket."""
     try:
+        with suppress(Exception):  # which the first job will tell
+            importlib.import_module(connection.recv().partition(":")[0])
+        connection.send(None)
         while True:
             connection.send(_answer(connection.recv_bytes(), memories))
     except (EOFError, BrokenPipeError, ConnectionResetError):
