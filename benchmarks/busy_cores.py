@@ -3,11 +3,11 @@
     SHIFTPROOF_TEST_DATA=... python benchmarks/busy_cores.py
 
 The stages of a run are timed here, by the CPU time of one core: an image's decoding, corrupting and preprocessing, the
-forward pass, what the main thread does for a batch, the start of a worker. Then the pipeline's own code (`Workers.blocks`,
-`run_model`, the number of batches that a session takes at once) runs on a pretended machine, event after event: its
-workers and the model are queues whose work takes those times, and where more threads want to run than there are cores, all
-of them run slower. It starts with one thread and has to find out by itself how many workers it needs. Last come real runs
-with 1, 2 and 4 workers on this machine, by the clock and by CPU time. PHOTOS makes those shorter.
+forward pass, what Python and the system do for a batch, the start of a worker. Then the pipeline's own code (what hands out
+the work, runs the model and chooses how many batches a session takes at once) runs on a pretended machine, event after
+event: its workers and the model are queues whose work takes those times, and where more threads want to run than there are
+cores, all of them run slower. It starts with one thread and has to find out by itself how many workers it needs. Last come
+real runs with 1, 2 and 4 workers on this machine, by the clock and by CPU time. PHOTOS makes those shorter.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from shiftproof.runs.predict import fill_conditions, run_model
 from shiftproof.runs.prepare import Job, prepare
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Workers
+from shiftproof.runs.write import RowWriter
 from shiftproof.types import Outputs
 
 CORES = (1, 2, 4, 8, 16, 32, 64)
@@ -46,11 +47,14 @@ GIGABYTES_A_CORE = 2
 
 
 class Stages(NamedTuple):
-    """CPU seconds: of an image before the model and in it, of the main thread for a batch, of the start of a worker."""
+    """CPU seconds: of an image before the model and in it, of Python for a batch, and what the system does for its rows
+    meanwhile; of the start of a worker.
+    """
 
     image: float
     forward: float
-    batch: float
+    python: float
+    system: float
     start: float
 
 
@@ -201,8 +205,12 @@ def replay(cores: int, images: int, stages: Stages, batches: tuple[int, int] | N
         model = Server(machine, at_once, pooled - 1)
         jobs: Any = [BATCH] * (images // BATCH)
         with mock.patch.multiple(predict, ThreadPoolExecutor=lambda *_, **__: Threads(model, stages.forward)):
+            committing = Server(machine)
             for _ in run_model(pool, jobs, lambda _: None, at_once):
-                machine.spend(stages.batch)
+                # one thread hands out and another commits, but only one of them at a time has the interpreter
+                machine.spend(stages.python)
+                committed = committing.submit(stages.system)
+            machine.wait(committed)
         return Replayed(images * (stages.image + stages.forward) / (cores * machine.now), len(pool._workers), at_once)
 
 
@@ -234,8 +242,8 @@ def measured(model: Any, images: Any, everything: Any) -> dict[str, Stages]:
     start = _start_of_a_worker(jobs[0])
     a_photo, a_cell = of_one_core(lambda: prepare(clean)) / BATCH, of_one_core(all_cells, 3) / BATCH / len(jobs)
     return {
-        "photos": Stages(a_photo, forward, _main_thread(model, everything, [sp.CLEAN]), start),
-        "75 cells": Stages(a_cell, forward, _main_thread(model, images, cells[:15]), start),
+        "photos": Stages(a_photo, forward, *_python_and_system(model, everything, [sp.CLEAN]), start),
+        "75 cells": Stages(a_cell, forward, *_python_and_system(model, images, cells[:15]), start),
     }
 
 
@@ -247,14 +255,28 @@ def _start_of_a_worker(job: Job) -> float:
     return sum(after[:2]) - sum(before[:2])
 
 
-def _main_thread(model: Any, images: Any, conditions: Iterable[Any]) -> float:
-    """CPU seconds of the main thread for a batch, which comes from a worker process and goes into the store."""
+def _python_and_system(model: Any, images: Any, conditions: Iterable[Any]) -> tuple[float, float]:
+    """CPU seconds for a batch that comes from a worker process and goes into the store: here, and in the system for its
+    rows, while other threads of Python run.
+    """
     cells = dict.fromkeys(conditions)
     model = dataclasses.replace(model, forward=lambda inputs, _: Outputs(np.zeros((len(inputs), 1000), np.float32)))
-    with tempfile.TemporaryDirectory() as folder, Workers(1) as pool:
-        began = time.thread_time()
+    system = 0.0
+    write = RowWriter.write
+
+    def timed(*given: Any) -> Any:
+        nonlocal system
+        began = resource.getrusage(resource.RUSAGE_THREAD).ru_stime
+        done = write(*given)
+        system += resource.getrusage(resource.RUSAGE_THREAD).ru_stime - began
+        return done
+
+    with tempfile.TemporaryDirectory() as folder, Workers(1) as pool, mock.patch.multiple(RowWriter, write=timed):
+        began = time.process_time()
         fill_conditions(model, images, cells, store=Store(folder), workers=pool)
-        return (time.thread_time() - began) / (len(cells) * len(images.samples) / BATCH)
+        used = time.process_time() - began
+    batches = len(cells) * len(images.samples) / BATCH
+    return (used - system) / batches, system / batches
 
 
 def real_runs(model: Any, images: Any) -> Iterator[tuple[str, float, float]]:
