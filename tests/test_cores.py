@@ -76,3 +76,21 @@ def test_threads_come_back_after_blocks_that_overlap_nest_or_fail() -> None:
         with pytest.raises(ValueError, match="wrong"), cores.one_blas_thread(), cores.one_blas_thread():
             raise ValueError("wrong")
         assert threads() == before
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"memory.max": "max\n"}, None),
+        ({"memory.max": "1048576\n"}, 2**20),
+        ({"memory/memory.limit_in_bytes": "2097152\n"}, 2**21),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_limited_container_has_the_memory_it_is_granted(tmp_path: Path, files: dict[str, str], told: int | None) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert cores.usable_memory(tmp_path) == (told or machine)

@@ -1,4 +1,4 @@
-"""How many cores this process may use, and what uses only one of them."""
+"""How many cores and how much memory this process may use, and what uses only one core."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def usable_cores() -> int:
         return int(given)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _granted() or cores)
+
+
+def usable_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory of the machine, or of the container where that has less."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            return min(memory, int((group / file).read_text()))  # the word max is none
+    return memory
 
 
 def _granted(group: Path = Path("/sys/fs/cgroup")) -> int | None:

@@ -12,7 +12,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -249,7 +248,7 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
     if inside is not None:
         check_inside(path.parent, inside)
     folder = scratch or path.parent
-    held = None
+    held, moved = None, False
     unfinished = folder / f".{os.urandom(16).hex()}.unfinished"
     try:
         in_place = inside is None and (path.is_symlink() or (path.exists() and not path.is_file()))
@@ -262,11 +261,13 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
         yield path if in_place else unfinished
         if not in_place:
             unfinished.replace(path)
+            moved = True
     except OSError as error:
         raise refusal(error, path) from error
     finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+        if not moved:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
         if held is not None:
             os.close(held)
 
@@ -280,12 +281,20 @@ def check_inside(path: Path, top: Path) -> None:
     """StoreError where what lies below a folder of ours leads out of it: nothing is written or deleted there."""
     if is_url(path):
         return  # there are no links on object storage
-    below = takewhile(lambda one: one != top, (path, *path.parents))
-    if os.pardir not in path.parts and not any(map(os.path.islink, below)):
+    if os.pardir not in path.parts and not any(map(os.path.islink, _below(os.fspath(path), os.fspath(top)))):
         return  # resolving both takes several times as long
     found = os.path.realpath(path)
     if not Path(found).is_relative_to(os.path.realpath(top)):
         raise StoreError(f"{path} leads out of {top}, to {found}; put what it leads to in its place, or remove it")
+
+
+def _below(path: str, top: str) -> Iterator[str]:
+    """The path and the folders that it lies in, up to the topmost one below `top`; as text, since each file is asked for."""
+    while path not in (top, ""):
+        yield path
+        path, lower = os.path.dirname(path), path
+        if path == lower:
+            return
 
 
 def _held(path: Path) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models import load_model
+from shiftproof.models.classifiers import onnx_session
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.loaded import LoadedClassifier
 
@@ -531,15 +532,32 @@ def test_scales_along_an_axis_that_is_not_there_are_one_sentence(make_onnx: Any)
         load(path)
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, None), (2, None), (64, None), (64, 1), (64, 2), (8, 6), (2, 16)])
-def test_batches_side_by_side_have_no_more_threads_together_than_were_asked_for(
-    monkeypatch: pytest.MonkeyPatch, make_onnx: Any, cores: int, threads: int | None
+@pytest.mark.parametrize(
+    ("cores", "threads", "gigabytes", "batches", "pool"),
+    [
+        *((cores, None, 256, cores, 1) for cores in (1, 2, 8, 64)),
+        *((64, threads, 256, threads, 1) for threads in (1, 2, 16)),
+        (2, 16, 256, 16, 1),  # as asked for
+        (200, None, 256, 64, 137),
+        (64, None, 16, 16, 49),  # too little memory for more batches: the other threads help with these
+        (8, None, 0.5, 1, 8),
+    ],
+)
+def test_every_core_has_a_batch_to_work_on_and_none_has_two(
+    monkeypatch: pytest.MonkeyPatch,
+    make_onnx: Any,
+    cores: int,
+    threads: int | None,
+    gigabytes: float,
+    batches: int,
+    pool: int,
 ) -> None:
     monkeypatch.setenv("SHIFTPROOF_CORES", str(cores))
+    monkeypatch.setattr(onnx_session, "usable_memory", lambda: int(gigabytes * 2**30))
     model = load(make_onnx(), threads=threads)
     session = model.forward
     assert isinstance(session, OnnxSession)
-    in_all = model.concurrent_batches * session.threads
-    assert 0 < in_all <= (threads or cores)
-    assert in_all > (threads or cores) - model.concurrent_batches  # and none are idle that could be dealt out evenly
-    assert model.concurrent_batches <= 4
+    assert (model.concurrent_batches, session.threads) == (batches, pool)
+    assert batches + pool - 1 == (threads or cores), "the pool of a session is shared by all batches and has one thread less"
+    alone = session.one_at_a_time()
+    assert (alone.concurrent_batches, alone.threads) == (1, threads or cores)

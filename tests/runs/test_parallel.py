@@ -57,7 +57,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies):
+    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies, in_its_place):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -100,11 +100,19 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
 
         return late
 
-    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now))
+    def started(worker: Any) -> bool:
+        if not worker._ready:
+            worker._say_ready()
+        return True
+
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: own))
+    monkeypatch.setattr(parallel._Worker, "is_ready", started)
+    own = 0.0
     starved = 0.0
     monkeypatch.setattr(parallel, "_starved", lambda _: starved * now)
     for kind in (parallel._Thread, parallel._Worker):
         monkeypatch.setattr(kind, "receive", waiting(kind.receive))
+        monkeypatch.setattr(kind, "has_answer", lambda _: False)
     with Workers() as workers:
         workers._most = 3
         wait, starved = 0.2, 0.9
@@ -118,6 +126,52 @@ def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: py
         wait = 0.2
         who = {block.said for block in workers.blocks(slow, range(60))}
         assert len(who - {os.getpid()}) == len(workers._workers) == 3
+
+
+def test_work_goes_on_while_a_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel._Worker, "is_ready", lambda _: False)
+    with Workers() as workers:
+        workers._wanted = 1
+        assert {block.said for block in workers.blocks(slow, range(4))} == {os.getpid()}
+        assert len(workers._workers) == 1
+        monkeypatch.undo()
+        wait_until(workers._workers[0].is_ready)
+        monkeypatch.setattr(slow, "__module__", "test_parallel")
+        assert os.getpid() not in {block.said for block in workers.blocks(slow, range(4))}
+
+
+@pytest.mark.parametrize(("own", "workers"), [(0.0, [1]), (0.9, [1, 2, 4, 8, 16, 20])])
+def test_waiting_counts_beside_what_the_one_who_waits_does_itself(
+    own: float, workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does nothing itself half of the time waits for the model; who is busy waits only where images are late."""
+    now = 0.0
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: own * now))
+    monkeypatch.setattr(parallel, "_starved", lambda _: 0.0)
+    pool, seen = Workers(), [0]
+    pool._most = 20
+
+    class Late:
+        has_replied, task = True, None
+
+        def has_answer(self) -> bool:
+            return False
+
+        def is_ready(self) -> bool:
+            return True
+
+        def receive(self) -> tuple[parallel.Batch, Any]:
+            nonlocal now
+            now += 0.1
+            return [], None
+
+    late: Any = Late()
+    for _ in range(400):
+        pool._received(late)
+        now += 0.15
+        pool._workers = [late] * pool._wanted
+        seen += [pool._wanted] if pool._wanted != seen[-1] else []
+    assert seen[1:] == workers if own else seen[1:] in ([], [1])
 
 
 def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
@@ -220,3 +274,32 @@ def _runs(process: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def in_its_place(job: int) -> tuple[parallel.Batch, bool]:
+    """A batch of `job` images, of which one cannot be read, in the room it was given."""
+    room = parallel.room_for((job, 4), np.dtype(np.int16))
+    room[...] = job
+    return room[: job - 1], room.flags.owndata
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_batch_that_is_written_in_its_place_is_not_copied(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "stacked", lambda batch, _: batch)
+    with Workers(count) as workers:
+        for block in workers.blocks(in_its_place, [3, 8, 5, 8, 2], held=2):
+            assert isinstance(block.batch, np.ndarray)
+            assert block.batch.shape == (block.job - 1, 4)
+            assert (block.batch == block.job).all()
+            assert block.said == (count == 0), "a process writes where its parent reads"
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_any_number_of_results_can_be_held(count: int) -> None:
+    held = 2 * parallel.MEMORIES
+    with Workers(count) as workers:
+        shown = []
+        for block in workers.blocks(alike, range(1, 3 * held), held=held):
+            shown.append(block)
+            for one in shown[-held:]:
+                assert [int(row.flat[0]) for row in one.batch] == list(range(one.job, 2 * one.job))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput, MissingExtra
-from shiftproof.types import CORNERS, Decoder, Fact, Image
+from shiftproof.types import CORNERS, Decoder, Fact, Image, InputForm
 
 Pad = Literal["corner", "centre"]
 """Where a letterbox puts the image: into the top left corner, or in the middle."""
@@ -153,15 +153,23 @@ class ImagePreprocessing:
         _check_words(self)
         _check_figures(self)
 
-    def from_image(self, image: Image) -> NDArray[np.generic]:
+    def from_image(self, image: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
         """The model's own resize and crop, then normalisation; one image, without the batch axis."""
-        return self._normalised(self.cut(image))
+        return self._normalised(self.cut(image), out)
 
-    def from_picture(self, picture: Image) -> NDArray[np.generic]:
+    def from_picture(self, picture: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
         """The whole picture resized to the model's size, no crop, then normalisation; a letterbox keeps its shape."""
         if self.rule == "letterbox":
-            return self.from_image(picture)
-        return self._normalised(picture if self.size is None else self._resized(picture, self.size))
+            return self.from_image(picture, out)
+        return self._normalised(picture if self.size is None else self._resized(picture, self.size), out)
+
+    @property
+    def form(self) -> InputForm | None:
+        """The shape and dtype of every input; None where they follow from the image."""
+        if self.size is None:
+            return None
+        shape = (self._depth, *self.size) if self.layout == "nchw" else (*self.size, self._depth)
+        return InputForm(shape, np.dtype(self.dtype))
 
     def from_crops(self, image: Image) -> dict[str, NDArray[np.generic]]:
         """Ten inputs: what the model sees, as large a part in each corner, and all five mirrored.
@@ -335,7 +343,7 @@ class ImagePreprocessing:
             picture = _denoised(picture, self.denoise)
         return _equalised(picture, self.clahe) if self.clahe else picture
 
-    def _normalised(self, image: Image) -> NDArray[np.generic]:
+    def _normalised(self, image: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
         image = self.filtered(image)
         if self.channels == "grey":
             image = np.asarray(Pillow.fromarray(image).convert("L"))[:, :, None]
@@ -343,11 +351,13 @@ class ImagePreprocessing:
             image = image[:, :, ::-1]
         if self.layout == "nchw":
             image = image.transpose(2, 0, 1)
-        if self.dtype == "uint8":
-            return np.ascontiguousarray(image)
+        values = np.empty(image.shape, np.dtype(self.dtype)) if out is None else out
         if self.dtype == "float16":
-            return self._halves(np.ascontiguousarray(image))
-        values = np.array(image, np.float32, order="C")  # the axes change places on the way
+            self._fill_with_halves(values, np.ascontiguousarray(image))
+            return values
+        values[...] = image  # the axes change places on the way
+        if self.dtype == "uint8":
+            return values
         # two long axes with the channels' figures along one of them: an axis of three would be walked slowly
         rows = values.reshape(image.shape[0], -1)
         if self.layout == "nchw":
@@ -358,15 +368,13 @@ class ImagePreprocessing:
         rows += shift
         return values
 
-    def _halves(self, image: Image) -> NDArray[np.float16]:
+    def _fill_with_halves(self, values: NDArray[np.generic], image: Image) -> None:
         """Bytes to float16 by table: rounding each pixel to half precision would cost more than all the rest."""
         scale, shift = self._scale_and_shift
-        values = np.empty(image.shape, np.float16)
         for place in range(self._depth):
             plane = (place,) if self.layout == "nchw" else (..., place)
             table = (np.arange(256, dtype=np.float32) * scale[place] + shift[place]).astype(np.float16)
             values[plane] = table.take(image[plane], mode="clip")  # every byte has its entry, so none is checked
-        return values
 
 
 def _typed(figures: tuple[float, ...]) -> str:

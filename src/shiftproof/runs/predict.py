@@ -8,9 +8,9 @@ same bytes come out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -220,12 +220,13 @@ def fill_conditions(
             total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
             progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
         jobs = _jobs(plans, images, model.preprocessing, batch_size)
-        with writer:
+        with writer, ExitStack() as stack:
             if engine is None:
                 committed = _predict_here(workers or settings.workers, model, images, writer, jobs)
             else:
                 left = sum(plan.total - plan.done for plan in plans.values())
                 committed = predict_on(engine, model, writer, jobs, store=store, total=left, status=status_of(progress))
+            stack.enter_context(closing(committed))  # before the writer, whatever happens
             for job, now_skipped in committed:
                 if settings.strict and now_skipped:
                     raise _refusal(now_skipped[0])
@@ -240,11 +241,17 @@ def fill_conditions(
 
 def _predict_here(
     workers: Workers | int | None, model: Model, images: Dataset, writer: RowWriter, jobs: Iterator[Job]
-) -> Iterator[tuple[Job, list[SkippedImage]]]:
+) -> Generator[tuple[Job, list[SkippedImage]], None, None]:
     """Every job with the images that were skipped, its rows committed; the model runs in this process."""
-    with worker_pool(workers, model.preprocessing, images) as pool:
+    # rows are committed in a thread of their own, one batch at a time, while the next ones are handed out
+    with worker_pool(workers, model.preprocessing, images) as pool, ThreadPoolExecutor(1, "commit") as committing:
+        last: tuple[Job, Future[list[SkippedImage]]] | None = None
         for job, read, outputs in run_model(pool, jobs, writer.run, model.concurrent_batches):
-            yield job, writer.write(job, read, outputs)
+            before, last = last, (job, committing.submit(writer.write, job, read, outputs))
+            if before is not None:
+                yield before[0], before[1].result()
+        if last is not None:
+            yield last[0], last[1].result()
 
 
 def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:

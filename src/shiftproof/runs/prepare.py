@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from shiftproof import catalog
 from shiftproof.corruptions.entry import check_kernels, corruption_of
@@ -13,8 +15,19 @@ from shiftproof.datasets.image_list import fetch_images
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.runs.digests import digest_of, stamp_of
 from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
-from shiftproof.runs.workers import Arrays
-from shiftproof.types import CROPS, Condition, CroppingPreprocessing, Image, ImageSource, Inputs, Preprocessing, Sample
+from shiftproof.runs.workers import Arrays, Batch, room_for
+from shiftproof.types import (
+    CROPS,
+    Condition,
+    CroppingPreprocessing,
+    Image,
+    ImageSource,
+    InputForm,
+    Inputs,
+    PlacingPreprocessing,
+    Preprocessing,
+    Sample,
+)
 
 PICTURES = ("image", "whole", "model-size", *CROPS)
 """What a condition may act on, beside the pictures of the editions."""
@@ -45,9 +58,10 @@ class Read(NamedTuple):
     size: tuple[int, int] | None = None  # height and width before preprocessing
 
 
-def prepare(job: Job) -> tuple[Arrays, list[Read]]:
+def prepare(job: Job) -> tuple[Batch, list[Read]]:
     """The input of every readable image, in order, and what became of each image."""
     arrays: Arrays = []
+    room = _room(job)  # each input is written to its place in the batch at once
     read: list[Read] = []
     # once an image, which may be there under many conditions
     sources = dict(zip((sample.id for sample in job.samples), job.sources, strict=True))
@@ -67,7 +81,8 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
                 arrays.append(_crop_of(sample, source, data, digest, condition, job))
             else:
                 picture = _picture_of(sample, source, data, digest, condition, job)
-                arrays.append(_input_of(sample, picture, condition, job.preprocessing))
+                out = None if room is None else room[len(arrays)]
+                arrays.append(_input_of(sample, picture, condition, job.preprocessing, out))
                 size = picture.shape[:2]
         except UnreadableImage as error:
             reason = str(error)
@@ -75,7 +90,15 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
             stamp, digest = None, told
             reason = f"{CANNOT_BE_READ}{error.strerror or error}"
         read.append(Read(digest, stamp, reason, size))
-    return arrays, read
+    return arrays if room is None else room[: len(arrays)], read
+
+
+def _room(job: Job) -> Inputs | None:
+    """Memory for the whole batch; None where its inputs are of unknown size, or crops that are made together."""
+    form = getattr(job.preprocessing, "form", None)  # asking for the protocol takes longer than all of this
+    if not isinstance(form, InputForm) or any(condition.picture in CROPS for condition in job.conditions):
+        return None
+    return room_for((len(job.samples), *form.shape), form.dtype)
 
 
 def check_condition(condition: Condition) -> None:
@@ -93,12 +116,18 @@ def check_condition(condition: Condition) -> None:
         raise BadInput(f"{condition.name} takes no frost pictures")
 
 
-def _input_of(sample: Sample, picture: Image, condition: Condition, preprocessing: Preprocessing) -> Inputs:
+def _input_of(
+    sample: Sample, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
+) -> Inputs:
     if condition.name != "clean" or condition.output != "raw":
         from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
 
         picture = apply(condition, picture, key=sample.id)
-    return preprocessing.from_image(picture) if condition.picture == "image" else preprocessing.from_picture(picture)
+    whole_image = condition.picture == "image"
+    if out is None:
+        return preprocessing.from_image(picture) if whole_image else preprocessing.from_picture(picture)
+    placing = cast(PlacingPreprocessing, preprocessing)  # for others there is no room
+    return placing.from_image(picture, out) if whole_image else placing.from_picture(picture, out)
 
 
 def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes | None, str]:
@@ -124,6 +153,7 @@ def _picture_of(
     if picture is None:
         picture = _cut(_decoded(source, data, preprocessing), condition.picture, preprocessing)
         if job.again:
+            picture = np.require(picture, requirements=["C", "W"])  # as corruptions need it, else each would copy it
             _cache.keep_picture(key, picture)
     return picture
 

@@ -240,7 +240,7 @@ class StoredRun:
 
     def _seal(self) -> None:
         known = KnownRows()
-        joinable: dict[Keep, dict[Path, list[int] | None]] = {}
+        joinable: dict[Keep, dict[Path, tuple[AboutRows, list[int] | None]]] = {}
         files = self._files()
         if is_url(self.folder):  # without locks nobody touches what others wrote, so that no row is in no file
             files = [path for path in files if path.stem.endswith(f"-{self._writer}")]
@@ -250,18 +250,18 @@ class StoredRun:
                 fresh = known.add(about)
                 doubled = len(fresh) < len(about.pairs)
                 if doubled or path.stat().st_size < SEALED_BYTES // 2:
-                    joinable.setdefault(about.keep, {})[path] = fresh if doubled else None
+                    joinable.setdefault(about.keep, {})[path] = about, fresh if doubled else None
         for keep, chosen in joinable.items():
             for some in _groups(list(chosen)):
-                if len(some) > 1 or any(chosen[path] is not None for path in some):
+                if len(some) > 1 or any(chosen[path][1] is not None for path in some):
                     self._join({path: chosen[path] for path in some}, keep)
 
-    def _join(self, chosen: Mapping[Path, Sequence[int] | None], keep: Keep) -> None:
+    def _join(self, chosen: Mapping[Path, tuple[AboutRows, Sequence[int] | None]], keep: Keep) -> None:
         """Puts these rows of these files, or all of one, into a file in place of them."""
         read: dict[Path, Rows] = {}
-        for path, places in chosen.items():
+        for path, (about, places) in chosen.items():
             with or_quarantine():
-                rows = _read_rows(path)
+                rows = _read_rows(path, about)
                 read[path] = rows if places is None else _taken(rows, places)
         joined = joined_rows(list(read.values()))
         if joined is not None and (joined.ids or joined.skipped):
@@ -573,9 +573,8 @@ def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
     yield some
 
 
-def _read_rows(path: Path) -> Rows:
+def _read_rows(path: Path, about: AboutRows) -> Rows:
     with reading(path) as file:
-        about = about_rows(file)
         arrays = {name: rows_array(file, name, len(about.pairs)) for name in file.names if name in FORMS}
     return Rows([key for key, _ in about.pairs], [digest for _, digest in about.pairs], arrays, about.skipped)
 

@@ -1,15 +1,16 @@
 """A thread and worker processes that decode, corrupt and preprocess images while the model runs.
 
 Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
-worker processes take over, one more at a time. They are plain child processes on a socket each, not `multiprocessing`
-children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself when its parent does,
-however that ends. Preprocessed pixels come back through shared memory, in nameless files that both sides map, so that
-nothing is left behind after a kill.
+worker processes take over once they have started: one, then two, then four. They are plain child processes on a socket
+each, not `multiprocessing` children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself
+when its parent does, however that ends. Preprocessed pixels come back through shared memory, in nameless files that both
+sides map, so that nothing is left behind after a kill.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import mmap
 import os
 import pickle
@@ -21,10 +22,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +48,10 @@ PATIENCE = 0.3
 """Seconds to wait for results before another process is started, which takes about as long."""
 
 SLACK = 0.5
-"""Share of the time that may be spent waiting before one is started: the model has some batches queued."""
+"""Share of the time without other work that may be spent waiting before more are started: the model has batches queued."""
 
 MEMORIES = 10
-"""Shared memory buffers of a worker: for its jobs, and for results still in use."""
+"""Shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
@@ -56,8 +59,8 @@ MOST = 64
 ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
 """Environment variables that keep the libraries of a worker to one thread; the user's own come first."""
 
-Work = Callable[[Any], tuple[Arrays, Any]]
-"""A module-level function: a job in; arrays, and anything small that pickles, out."""
+Work = Callable[[Any], tuple[Batch, Any]]
+"""A module-level function: a job in; arrays, perhaps where `room_for` says, and anything small that pickles, out."""
 
 
 START = """
@@ -90,7 +93,8 @@ class Workers:
     def __init__(self, count: int | None = None) -> None:
         self._most = (min(usable_cores(), MOST) if count is None else count) if os.name == "posix" else 0
         self._wanted = 0 if count is None else self._most
-        self._waited, self._since = 0.0, time.monotonic()  # since the wish for one more process last grew
+        self._chosen = count is not None
+        self._waited, self._since = 0.0, _idle_clock()  # since the wish for more processes last grew
         self._thread = _Thread()
         self._workers: list[_Worker] = []
 
@@ -111,16 +115,12 @@ class Workers:
 
         A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
         """
-        if held > MEMORIES - QUEUED:
-            raise ValueError(f"at most {MEMORIES - QUEUED} blocks can be held, not {held}")
-        return self._blocks(work, iter(jobs), held)
-
-    def _blocks(self, work: Work, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
+        jobs = iter(jobs)
         turns: deque[tuple[_Thread | _Worker, Job]] = deque()
         shown: deque[_Thread | _Worker] = deque()
         try:
             while True:
-                while len(turns) < max(1, self._wanted) * QUEUED:
+                while self._has_room():
                     try:
                         job = next(jobs)
                     except StopIteration:
@@ -143,24 +143,39 @@ class Workers:
                 self.close()
 
     def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
+        if worker.has_answer():
+            return worker.receive()
         asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
         # where it waited for a core itself, one more process would only make another wait
         self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
-        if self._waited > max(PATIENCE, SLACK * (now - self._since)):
-            self._wanted = min(self._most, self._wanted + 1)
-            self._waited, self._since = 0.0, now
+        all_there = len(self._workers) == self._wanted and all(one.is_ready() for one in self._workers)
+        if all_there and self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)):
+            self._wanted = min(self._most, 2 * self._wanted or 1)
+            self._waited, self._since = 0.0, _idle_clock()
         return answer
+
+    def _has_room(self) -> bool:
+        return (self._chosen and len(self._workers) < self._wanted) or self._freest().pending < QUEUED
+
+    def _freest(self) -> _Thread | _Worker:
+        # while processes start, those that are there go on; where their number was chosen, the thread is none of them
+        there = [worker for worker in self._workers if self._chosen or worker.is_ready()]
+        return min(there or [self._thread], key=lambda hand: hand.pending)
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
         if len(self._workers) < self._wanted:
-            self._workers.append(_Worker())
-        hands: list[_Thread | _Worker] = [*self._workers] or [self._thread]
-        freest = min(hands, key=lambda hand: hand.pending)
+            self._workers.append(_Worker(work))
+        freest = self._freest()
         freest.send(work, job)
         return freest
+
+
+def _idle_clock() -> float:
+    """Seconds in which the thread that asks did nothing itself; only their difference has a meaning."""
+    return time.monotonic() - time.thread_time()
 
 
 def _starved(task: int | None) -> float:
@@ -171,12 +186,21 @@ def _starved(task: int | None) -> float:
         return 0.0
 
 
-def stacked(arrays: Arrays, spare: NDArray[np.generic] | None = None) -> Batch:
-    """The arrays as one, where their shapes allow it; in spare memory, where that is as large."""
-    if not _alike(arrays):
-        return arrays
-    fits = spare is not None and (spare.shape, spare.dtype) == ((len(arrays), *arrays[0].shape), arrays[0].dtype)
-    return np.stack(arrays, out=spare if fits else None)
+def room_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+    """Memory for the batch of the job in work, (images, ...): written there, it need not be copied into one."""
+    make: Room = getattr(_job, "room", np.empty)
+    return make(shape, dtype)
+
+
+Room = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[np.generic]]
+_job = threading.local()
+
+
+def stacked(batch: Batch, room: Room = np.empty) -> Batch:
+    """The arrays as one, where they are not yet and their shapes allow it."""
+    if isinstance(batch, np.ndarray) or not _alike(batch):
+        return batch
+    return np.stack(batch, out=room((len(batch), *batch[0].shape), batch[0].dtype))
 
 
 def _alike(arrays: Arrays) -> bool:
@@ -190,9 +214,9 @@ class _Thread:
         self.has_replied = False  # the first answer waits for imports too
         self.task: int | None = None  # as the system calls it
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare", initializer=self._begin)
-        self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
+        self._answers: deque[Future[tuple[Batch, Any]]] = deque()
         self._shown: deque[Batch] = deque()
-        self._spare: NDArray[np.generic] | None = None  # fresh memory costs more than the copy into it
+        self._spares: deque[NDArray[np.generic]] = deque()  # fresh memory costs more than what is written into it
 
     @property
     def pending(self) -> int:
@@ -200,21 +224,33 @@ class _Thread:
 
     def _begin(self) -> None:
         self.task = threading.get_native_id()
+        _job.room = self._room
 
     def send(self, work: Work, job: Any) -> None:
         self._answers.append(self._executor.submit(work, job))
 
+    def has_answer(self) -> bool:
+        return self._answers[0].done()
+
     def receive(self) -> tuple[Batch, Any]:
-        arrays, said = self._answers.popleft().result()
+        batch, said = self._answers.popleft().result()
         self.has_replied = True
-        spare, self._spare = self._spare, None
-        self._shown.append(stacked(arrays, spare))
+        self._shown.append(stacked(batch, self._room))
         return self._shown[-1], said
 
     def free_memory(self) -> None:
-        """Keeps the memory of the oldest result for the next one."""
+        """Keeps the memory of the oldest result for another one."""
         batch = self._shown.popleft()
-        self._spare = batch if isinstance(batch, np.ndarray) else None
+        if isinstance(batch, np.ndarray):
+            self._spares.append(batch if batch.base is None else cast(NDArray[np.generic], batch.base))
+
+    def _room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+        with suppress(IndexError):  # the last one may go to the other thread
+            while True:
+                spare = self._spares.pop()
+                if (spare.shape, spare.dtype) == (shape, dtype):
+                    return spare
+        return np.empty(shape, dtype)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)
@@ -223,12 +259,12 @@ class _Thread:
 class _Worker:
     """One child process, seen from its parent."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
         files = [_shared_file() for _ in range(MEMORIES)]
         self._memory = [_Memory(file) for file in files]
-        self._busy: deque[int] = deque()  # memory of the jobs sent, oldest first, until it is freed
+        self._busy: deque[int | None] = deque()  # memory of the jobs sent, oldest first, until it is freed; of copies none
         self.pending = 0
         self.has_replied = False  # before that it may still be starting
         inherited = [theirs.fileno(), *files]
@@ -242,28 +278,41 @@ class _Worker:
         )
         theirs.close()
         self.task = self._process.pid
+        self._ready = False
+        self._send(_name_of(work))
+
+    def is_ready(self) -> bool:
+        """Whether it has started and imported what its first work needs."""
+        if not self._ready and self._connection.poll():
+            self._say_ready()
+        return self._ready
 
     def send(self, work: Work, job: Any) -> None:
         memory = next(number for number in range(MEMORIES) if number not in self._busy)
-        try:
-            self._connection.send((f"{work.__module__}:{work.__qualname__}", memory, job))
-        except (BrokenPipeError, ConnectionResetError) as ended:
-            raise self._died() from ended
+        self._send((_name_of(work), memory, job))
         self._busy.append(memory)
         self.pending += 1
 
+    def has_answer(self) -> bool:
+        return self.is_ready() and self._connection.poll()
+
     def receive(self) -> tuple[Batch, Any]:
         """The result of the oldest pending job; its memory stays taken until `free_memory`."""
-        try:
-            layout, inline, said, failure = self._connection.recv()
-        except (EOFError, ConnectionResetError) as ended:
-            raise self._died() from ended
-        memory = self._memory[self._busy[-self.pending]]
+        if not self._ready:
+            self._say_ready()
+        layout, inline, said, failure = self._received()
+        place = len(self._busy) - self.pending
+        number = self._busy[place]
+        assert number is not None  # noqa: S101 - only results that were received are copied
         self.pending -= 1
         self.has_replied = True
         if failure is not None:
             raise failure
-        return memory.batch(layout) if inline is None else stacked(inline), said
+        batch = self._memory[number].batch(layout) if inline is None else stacked(inline)
+        if sum(one is not None for one in islice(self._busy, place)) == MEMORIES - QUEUED:
+            self._busy[place] = None
+            batch = batch.copy() if isinstance(batch, np.ndarray) else [array.copy() for array in batch]
+        return batch, said
 
     def free_memory(self) -> None:
         """Gives back the memory of the oldest result."""
@@ -279,12 +328,32 @@ class _Worker:
         for memory in self._memory:
             os.close(memory.file)
 
+    def _say_ready(self) -> None:
+        self._received()
+        self._ready = True
+
+    def _send(self, message: object) -> None:
+        try:
+            self._connection.send(message)
+        except (BrokenPipeError, ConnectionResetError) as ended:
+            raise self._died() from ended
+
+    def _received(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, ConnectionResetError) as ended:
+            raise self._died() from ended
+
     def _died(self) -> WorkerDied:
         code = self._process.wait()
         return WorkerDied(
             f"a worker process ended by itself (exit code {code}; out of memory?); "
             "what was committed is kept: start again, perhaps with fewer --workers"
         )
+
+
+def _name_of(work: Work) -> str:
+    return f"{work.__module__}:{work.__qualname__}"
 
 
 Layout = list[tuple[int, tuple[int, ...], str]]
@@ -297,6 +366,7 @@ class _Memory:
     def __init__(self, file: int) -> None:
         self.file = file
         self._map: mmap.mmap | None = None
+        self._given: NDArray[np.generic] | None = None  # the room of the job in work
 
     def batch(self, layout: Layout) -> Batch:
         """What the other side placed: one entry is a whole batch, several are arrays of several shapes."""
@@ -306,8 +376,23 @@ class _Memory:
         arrays = [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
         return arrays[0] if len(arrays) == 1 else arrays
 
-    def place(self, arrays: Arrays) -> Layout:
-        """Copies arrays in, one after the other; OSError where there is no room."""
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[np.generic]:
+        """A place for a whole batch; elsewhere, where there is no room here."""
+        size = math.prod(shape) * dtype.itemsize
+        try:
+            self._reserve(size)
+        except OSError:
+            return np.empty(shape, dtype)
+        self._given = np.ndarray(shape, dtype, buffer=self._mapped(size))
+        return self._given
+
+    def place(self, arrays: Batch) -> Layout:
+        """Copies arrays in, one after the other, where they are not there already; OSError where there is no room."""
+        given, self._given = self._given, None
+        if isinstance(arrays, np.ndarray):
+            if given is not None and arrays.base is given:
+                return [(0, arrays.shape, arrays.dtype.str)]
+            arrays = list(arrays)
         layout: Layout = []
         end = 0
         for array in arrays:
@@ -316,13 +401,14 @@ class _Memory:
             end += array.nbytes if _alike(arrays) else -(-array.nbytes // 64) * 64
         if _alike(arrays):
             layout = [(0, (len(arrays), *arrays[0].shape), arrays[0].dtype.str)]
-        if end > os.fstat(self.file).st_size:
-            self._reserve(end)
+        self._reserve(end)
         for array, copy in zip(arrays, self.batch(layout), strict=True):
             copy[...] = array
         return layout
 
     def _reserve(self, size: int) -> None:
+        if size <= os.fstat(self.file).st_size:
+            return
         if hasattr(os, "posix_fallocate"):
             # takes the pages now: writing to a full shared-memory file system later would end the process
             os.posix_fallocate(self.file, 0, size)
@@ -346,16 +432,20 @@ def _shared_file() -> int:
 def serve(connection: Connection, memories: list[_Memory]) -> None:
     """The main loop of a worker: works on jobs until its parent closes the socket."""
     try:
+        with suppress(Exception):  # which the first job will tell
+            importlib.import_module(connection.recv().partition(":")[0])
+        connection.send(None)
         while True:
             connection.send(_answer(connection.recv_bytes(), memories))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
-def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | None, Any, Exception | None]:
+def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Batch | None, Any, Exception | None]:
     try:
         work, memory, job = pickle.loads(message)  # noqa: S301 from our own parent
         module, _, function = work.partition(":")
+        _job.room = memories[memory].room
         arrays, said = getattr(importlib.import_module(module), function)(job)
     except Exception as error:  # whatever it is, it is raised where the job came from
         return [], None, None, portable(error)

@@ -101,9 +101,12 @@ class RowWriter:
         return self._runs[condition]
 
     def run(self, block: Block[Job]) -> BatchOutputs | None:
-        """The model's outputs for one batch; None where no image of it could be read."""
+        """What is stored of the model's outputs for one batch; None where no image of it could be read.
+
+        It is made here, where several batches run side by side, and not where rows are committed one after the other.
+        """
         sizes = [seen.size for seen in block.said if seen.size is not None]
-        return self._run_batch(block.batch, sizes) if len(block.batch) else None
+        return self._run_batch(block.batch, sizes).reduced() if len(block.batch) else None
 
     def write(
         self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None, number: int | None = None

@@ -60,12 +60,14 @@ from shiftproof.types.models import CroppingPreprocessing as CroppingPreprocessi
 from shiftproof.types.models import Features as Features
 from shiftproof.types.models import Gives as Gives
 from shiftproof.types.models import Head as Head
+from shiftproof.types.models import InputForm as InputForm
 from shiftproof.types.models import Inputs as Inputs
 from shiftproof.types.models import Layout as Layout
 from shiftproof.types.models import Logits as Logits
 from shiftproof.types.models import ModelRef as ModelRef
 from shiftproof.types.models import OutputKind as OutputKind
 from shiftproof.types.models import Outputs as Outputs
+from shiftproof.types.models import PlacingPreprocessing as PlacingPreprocessing
 from shiftproof.types.models import Precision as Precision
 from shiftproof.types.models import Preprocessing as Preprocessing
 from shiftproof.types.models import Releasable as Releasable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,27 @@ class Preprocessing(Protocol):
 
     def describe(self) -> Mapping[str, Fact]:
         """Every choice in plain values: printed in reports and part of the fingerprint."""
+
+
+class InputForm(NamedTuple):
+    """What the inputs of all images have in common, without the batch axis."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class PlacingPreprocessing(Preprocessing, Protocol):
+    """One that writes an input to where it is needed, such as its place in a batch."""
+
+    @property
+    def form(self) -> InputForm | None:
+        """The shape and dtype of every input; None where they follow from the image."""
+
+    def from_image(self, image: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
+        """As of every preprocessing; written into `out` and returned, where given."""
+
+    def from_picture(self, picture: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
+        """As of every preprocessing; written into `out` and returned, where given."""
 
 
 @runtime_checkable

@@ -420,7 +420,7 @@ def saliency_of(
     pooled = pooled_tensor(graph, scores)
     if pooled is None:
         return {}
-    session = session_of(lambda: with_outputs(source(), [pooled.name]))
+    session = session_of(lambda: with_outputs(source(), [pooled.name])).one_at_a_time()
     return {"class-activation": ClassActivation(session, pooled, batch_size)}
 
 

@@ -59,7 +59,7 @@ def with_further_outputs(network: NetworkGraph, made: Graph, outputs: Mapping[st
 def tensors_of(data: bytes, names: Sequence[str], inputs: Inputs) -> dict[str, NDArray[Any]]:
     """What a graph gives under these names for one batch."""
     facts = OnnxGraph(loaded(data), Path()).input()
-    session = OnnxSession(lambda: data, input_name=facts.name, scores=names[0], input_type=facts.dtype)
+    session = OnnxSession(lambda: data, input_name=facts.name, scores=names[0], input_type=facts.dtype).one_at_a_time()
     return dict(zip(names, session.tensors(names, inputs), strict=True))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from shiftproof.cores import usable_cores
+from shiftproof.cores import usable_cores, usable_memory
 from shiftproof.errors import BadInput
 from shiftproof.types import Inputs, Outputs
 
@@ -28,8 +28,11 @@ HOSTED = {PROVIDERS["cpu"], PROVIDERS["openvino"]}
 """Providers that compute on the cores of this machine."""
 
 ERRORS_ONLY = 3
-MOST_AT_ONCE = 4
-"""Batches in the model at a time on a CPU; each needs memory of its own for what lies between the layers."""
+MOST_AT_ONCE = 64
+"""Most batches in the model at a time on a CPU."""
+
+MEMORY_OF_A_BATCH = 2**30
+"""Bytes of the machine's memory for each of them; EfficientNet-Lite0 takes 60 MB for 8 images between its layers."""
 
 
 class OnnxSession:
@@ -58,11 +61,18 @@ class OnnxSession:
         self.data_folder = data_folder
         on_cpu = self.provider in HOSTED
         in_all = threads or usable_cores()
-        # batches side by side with few threads each beat one batch on all threads: none waits for the slowest at every layer
-        self.concurrent_batches = min(MOST_AT_ONCE, in_all) if on_cpu else 1
-        self.threads = in_all // self.concurrent_batches  # of each batch
+        # batches side by side with one thread each beat one batch on all threads: none waits for the slowest at every layer
+        self.concurrent_batches = batches_at_once(in_all) if on_cpu else 1
+        # the session has one pool of threads for all batches, and the thread that brings a batch works on it too
+        self.threads = in_all - self.concurrent_batches + 1
         self.default_batch_size = 8 if on_cpu else 64
         self._making = Lock()
+
+    def one_at_a_time(self) -> OnnxSession:
+        """Itself, for batches that come one after the other: each is worked on by all threads."""
+        self.threads += self.concurrent_batches - 1
+        self.concurrent_batches = 1
+        return self
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         wanted = (self.scores, self.features if features else None, self.extra)
@@ -119,6 +129,11 @@ class OnnxSession:
             in_all = self.threads * self.concurrent_batches
             return {**precise, "num_of_threads": str(in_all), "num_streams": str(self.concurrent_batches)}
         return {"use_tf32": "0"} if self.provider == PROVIDERS["cuda"] else {}
+
+
+def batches_at_once(threads: int) -> int:
+    """How many batches so many threads work on: one each, where the memory allows it."""
+    return max(1, min(threads, MOST_AT_ONCE, usable_memory() // MEMORY_OF_A_BATCH))
 
 
 def provider_of(device: str | None) -> str:

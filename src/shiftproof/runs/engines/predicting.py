@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +128,7 @@ class OpenedPredicting:
             if self._sees_store and not any(map(_lost, read)):  # else it may be this node that cannot read them
                 answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
             else:
-                answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
+                answers.append(Outcome(read, outputs))
         self._writer.commit_waiting()
         return answers
 
@@ -138,7 +138,7 @@ class OpenedPredicting:
 
 def predict_on(
     engine: Engine, model: Model, writer: RowWriter, jobs: Iterator[Job], *, store: Store, total: int, status: Tell
-) -> Iterator[tuple[Job, list[SkippedImage]]]:
+) -> Generator[tuple[Job, list[SkippedImage]], None, None]:
     """Every job with the images that were skipped, its rows committed; the model runs where the engine says."""
     numbered = enumerate(jobs, time.time_ns())  # in the store they lie in this order, behind what was there before
     work = Predicting(opener_of(engine, model), model.ref, writer.keep, writer.precision)
