@@ -12,7 +12,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -280,12 +279,19 @@ def check_inside(path: Path, top: Path) -> None:
     """StoreError where what lies below a folder of ours leads out of it: nothing is written or deleted there."""
     if is_url(path):
         return  # there are no links on object storage
-    below = takewhile(lambda one: one != top, (path, *path.parents))
-    if os.pardir not in path.parts and not any(map(os.path.islink, below)):
+    if os.pardir not in path.parts and not any(map(os.path.islink, _up_to(str(path), str(top)))):
         return  # resolving both takes several times as long
     found = os.path.realpath(path)
     if not Path(found).is_relative_to(os.path.realpath(top)):
         raise StoreError(f"{path} leads out of {top}, to {found}; put what it leads to in its place, or remove it")
+
+
+def _up_to(below: str, top: str) -> Iterator[str]:
+    """A path and the folders that it lies in, as far as one of them."""
+    above = ""
+    while below not in (above, top):
+        yield below
+        above, below = below, os.path.dirname(below)
 
 
 def _held(path: Path) -> int:
