@@ -347,15 +347,13 @@ class Contents:
         """Where the rows of these (id, digest) pairs lie."""
         if isinstance(self.rows, ManyRows):
             return self.rows.places(wanted)
-        if (
-            self._first and len(wanted) == len(self._first) and [*wanted] == self._first
-        ):  # looking up takes five times as long
+        if self._first and len(wanted) == len(self._first) and [*wanted] == self._first:  # as most often
             path, _ = self.rows[wanted[0]]
             return RowPlaces([path], np.zeros(len(wanted), np.int32), np.arange(len(wanted), dtype=np.int32))
         lying = [*map(self.rows.get, wanted)]
         if lying and None not in lying:
             paths, in_file = zip(*filter(None, lying), strict=True)
-            if paths.count(paths[0]) == len(paths):  # as most often
+            if paths.count(paths[0]) == len(paths):
                 return RowPlaces([paths[0]], np.zeros(len(paths), np.int32), np.array(in_file, np.int32))
         number_of: dict[Path, int] = {}
         files, rows = np.full(len(wanted), -1, np.int32), np.zeros(len(wanted), np.int32)
