@@ -12,7 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import IO, Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -137,8 +137,8 @@ class Texts(Sequence[str]):
         return _decoded(self._data[self._start(row) : int(self._ends[row])])
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), BLOCK):
-            yield from self._block(start, start + BLOCK)
+        # not by yielding: one by one through a generator takes three times as long
+        return chain.from_iterable(self._block(start, start + BLOCK) for start in range(0, len(self), BLOCK))
 
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and self.place(text) is not None

@@ -124,6 +124,16 @@ class SampleTable(Sequence[Sample]):
         return np.asarray(np.array([bool(one) for one in self.labels.values], bool)[self.labels.codes])
 
     @cached_property
+    def ids_together(self) -> tuple[str, ...]:
+        """The ids of few samples, made once."""
+        return tuple(self.ids)
+
+    @cached_property
+    def labelled_images(self) -> int:
+        """How many images have a label."""
+        return int(self.labelled.sum())
+
+    @cached_property
     def _kept(self) -> list[Sample]:
         return self._made(slice(0, len(self)))
 
@@ -160,7 +170,7 @@ class Counted(NamedTuple):
 
 def counted_samples(samples: Sequence[Sample]) -> Counted:
     if isinstance(samples, SampleTable):
-        return Counted(len(samples), int(samples.labelled.sum()))
+        return Counted(len(samples), samples.labelled_images)
     return Counted(len(samples), sum(1 for sample in samples if sample.labels))
 
 
@@ -171,7 +181,9 @@ def is_long(samples: Sequence[Sample]) -> TypeGuard[SampleTable]:
 
 def ids_of(samples: Sequence[Sample]) -> Sequence[str]:
     """The id of each sample."""
-    return samples.ids if isinstance(samples, SampleTable) else [sample.id for sample in samples]
+    if isinstance(samples, SampleTable):
+        return samples.ids_together if len(samples) <= FEW else samples.ids
+    return [sample.id for sample in samples]
 
 
 class _ById(Mapping[str, Sample]):

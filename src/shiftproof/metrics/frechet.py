@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.cores import one_blas_thread
+from shiftproof.cores import eigenvectors, one_blas_thread
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
 from shiftproof.types import Features
@@ -152,8 +152,7 @@ def _added(first: Features, second: Features) -> tuple[NDArray[np.floating], NDA
 
 def _power(matrix: NDArray[np.floating], power: float) -> NDArray[np.floating]:
     """A power of a covariance, over the directions in which it has any spread."""
-    with one_blas_thread():
-        values, vectors = np.linalg.eigh(matrix)
+    values, vectors = eigenvectors(matrix)
     spread = values > 1e-10 * max(float(values.max()), 1e-300)
     return np.asarray((vectors[:, spread] * values[spread] ** power) @ vectors[:, spread].T)
 

@@ -26,6 +26,9 @@ Statistic: TypeAlias = Callable[[NDArray[np.bool_]], float]
 StatisticWithout: TypeAlias = Callable[[NDArray[np.intp]], float]
 """The number without some images, given their rows in rising order."""
 
+StatisticsWithout: TypeAlias = Callable[[Sequence[NDArray[np.intp]]], NDArray[np.floating]]
+"""Several numbers without some images, for each of several choices of these, (choices, numbers); rows as above."""
+
 BLOCKS = 60
 """Evaluations of a statistic that an interval may cost."""
 
@@ -126,6 +129,35 @@ def shares_without(
     without: StatisticWithout, clusters: Groups, *, second: NDArray[np.bool_] | None = None, blocks: int = BLOCKS
 ) -> tuple[float, list[Shares]] | None:
     """The number itself and what each block of clusters adds to it, of which its interval of any level is made."""
+
+    def each_without(choices: Sequence[NDArray[np.intp]]) -> NDArray[np.floating]:
+        return np.array([[without(gone)] for gone in choices])
+
+    (found,) = _shares_of_each(each_without, clusters, second=second, blocks=blocks) or (None,)
+    return found
+
+
+def intervals_without(
+    without: StatisticsWithout,
+    clusters: Groups,
+    *,
+    second: NDArray[np.bool_] | None = None,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+    blocks: int = BLOCKS,
+) -> list[tuple[float, float] | None] | None:
+    """As `interval_without`, of several numbers that are computed together; None where there are too few clusters."""
+    tail_of(level)
+    found = _shares_of_each(without, clusters, second=second, blocks=blocks)
+    if found is None:
+        return None
+    return [None if one is None else interval_of_shares(*one, bounds=bounds, level=level) for one in found]
+
+
+def _shares_of_each(
+    without: StatisticsWithout, clusters: Groups, *, second: NDArray[np.bool_] | None, blocks: int
+) -> list[tuple[float, list[Shares]] | None] | None:
+    """Of each number as in `shares_without`."""
     groups = numbered(clusters)
     count = int(groups.max(initial=-1)) + 1
     samples = [np.ones(len(groups), bool)] if second is None else [~second, second]
@@ -134,19 +166,19 @@ def shares_without(
         return None
     shared = second is not None and bool((held[0] & held[1]).any())
     most = blocks // len(samples)
-    seen = without(np.empty(0, np.intp))
-    if not np.isfinite(seen):
-        return None
+    (seen,) = without([np.empty(0, np.intp)])
     places = _blocks_of(count, most)[groups] if shared else None
-    shares = []
+    shares: list[list[Shares | None]] = []  # by sample, and in it by number
     for sample, one in zip(samples, held, strict=True):
         own = groups if second is None else (np.cumsum(one) - 1)[groups[sample]]
         which = _blocks_of(int(own.max()) + 1, most)[own] if places is None else places[sample]
-        found = _left_out(without, seen, sample, which, own)
-        if found is None:
-            return None
-        shares.append(found)
-    return seen, [_together(*shares)] if shared else shares
+        shares.append(_left_out(without, seen, sample, which, own))
+    found: list[tuple[float, list[Shares]] | None] = []
+    for number, all_of_it in zip(seen.tolist(), zip(*shares, strict=True), strict=True):
+        there = [one for one in all_of_it if one is not None]
+        is_known = np.isfinite(number) and len(there) == len(all_of_it)
+        found.append((number, [_together(*there)] if shared else there) if is_known else None)
+    return found
 
 
 def cluster_mean_interval(
@@ -282,23 +314,26 @@ def _blocks_of(clusters: int, most: int) -> NDArray[np.integer]:
 
 
 def _left_out(
-    without: StatisticWithout, seen: float, sample: NDArray[np.bool_], blocks: NDArray[np.integer], clusters: Groups
-) -> Shares | None:
-    """Shares of the blocks of one sample; None where the number does not exist without one of them."""
+    without: StatisticsWithout,
+    seen: NDArray[np.floating],
+    sample: NDArray[np.bool_],
+    blocks: NDArray[np.integer],
+    clusters: Groups,
+) -> list[Shares | None]:
+    """Shares of the blocks of one sample in each number; None where it does not exist without one of them."""
     sizes = np.bincount(blocks)
-    changes = np.zeros(len(sizes))
+    if sizes.max() == len(blocks):
+        return [None] * len(seen)
     by_block = np.flatnonzero(sample)[np.argsort(blocks, kind="stable")]
-    ends = np.cumsum(sizes)
-    for block in np.flatnonzero(sizes):
-        if sizes[block] == len(blocks):
-            return None
-        left = without(by_block[ends[block] - sizes[block] : ends[block]])
-        if not np.isfinite(left):
-            return None
-        changes[block] = (seen - left) * (1 - sizes[block] / len(blocks))
-    of_cluster = np.bincount(clusters)
     filled = np.flatnonzero(sizes)
-    return Shares(changes[filled], sizes[filled], filled, float(len(clusters) ** 2 / (of_cluster**2).sum()))
+    left = without([gone for gone in np.split(by_block, np.cumsum(sizes)[:-1]) if len(gone)])
+    changes = (seen - left) * (1 - sizes[filled] / len(blocks))[:, None]
+    of_cluster = np.bincount(clusters)
+    cases = float(len(clusters) ** 2 / (of_cluster**2).sum())
+    return [
+        Shares(of_number, sizes[filled], filled, cases) if np.isfinite(of_number).all() else None
+        for of_number in np.ascontiguousarray(changes.T)
+    ]
 
 
 def _together(first: Shares, second: Shares) -> Shares:

@@ -170,10 +170,16 @@ def aupr(in_scores: OODScores, out_scores: OODScores, *, positive: Side = "out",
 
 def precision_area(area: Area, positive: Side = "out") -> Callable[[Counts, Counts], float]:
     """What gives the area from the ID and OOD images at each score, lowest first."""
+    of_counts = precision_areas(area, positive)
+    return lambda id_counts, ood_counts: float(of_counts(id_counts, ood_counts))
+
+
+def precision_areas(area: Area, positive: Side = "out") -> Callable[[Counts, Counts], NDArray[np.floating]]:
+    """The same of many drawings at once, one number a drawing."""
     of_counts = _area(area)
     if is_out(positive):
-        return lambda id_counts, ood_counts: float(of_counts(id_counts, ood_counts))
-    return lambda id_counts, ood_counts: float(of_counts(ood_counts[::-1], id_counts[::-1]))
+        return of_counts
+    return lambda id_counts, ood_counts: of_counts(ood_counts[..., ::-1], id_counts[..., ::-1])
 
 
 def fpr_at_tpr(in_scores: OODScores, out_scores: OODScores, *, tpr: float = 0.95, positive: Side = "out") -> float:

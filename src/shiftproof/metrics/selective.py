@@ -5,7 +5,7 @@ Confidence is any real score where higher is more confident, as minus an OOD sco
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, tail_of
-from shiftproof.metrics.resampling import StatisticWithout, interval_without
+from shiftproof.metrics.resampling import StatisticWithout, interval_without, intervals_without
 
 Confidence = NDArray[np.floating]
 """Confidence in each prediction, (images,): any real score, higher is more confident; minus an OOD score is one."""
@@ -192,7 +192,8 @@ def aurra_interval(
     >>> low < aurra(confidence, correct) < high
     True
     """
-    return _interval(_aurra_without, confidence, correct, clusters, level)
+    order, groups = _in_order(confidence, correct, clusters)
+    return interval_without(_aurra_without(order), groups, bounds=(0.0, 1.0), level=level)
 
 
 def aurc_interval(
@@ -212,7 +213,7 @@ def aurc_interval(
     >>> low < aurc(confidence, correct) < high
     True
     """
-    return _interval(_of_kept(lambda order: _aurc(order, rule)), confidence, correct, clusters, level)
+    return _intervals([lambda order: _aurc(order, rule)], confidence, correct, clusters, level)[0]
 
 
 def e_aurc_interval(
@@ -225,7 +226,7 @@ def e_aurc_interval(
     >>> low < e_aurc(confidence, correct) < high
     True
     """
-    return _interval(_of_kept(_e_aurc), confidence, correct, clusters, level)
+    return _intervals([_e_aurc], confidence, correct, clusters, level)[0]
 
 
 def augrc_interval(
@@ -238,7 +239,19 @@ def augrc_interval(
     >>> low < augrc(confidence, correct) < high
     True
     """
-    return _interval(_of_kept(_augrc), confidence, correct, clusters, level)
+    return _intervals([_augrc], confidence, correct, clusters, level)[0]
+
+
+def selection_intervals(
+    confidence: Confidence, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+) -> list[tuple[float, float] | None]:
+    """The intervals of AURC, E-AURC and AUGRC, for which images are sorted and left out once.
+
+    >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
+    >>> selection_intervals(confidence, correct)[2] == augrc_interval(confidence, correct)
+    True
+    """
+    return _intervals([_aurc, _e_aurc, _augrc], confidence, correct, clusters, level)
 
 
 def coverage_interval(
@@ -393,14 +406,8 @@ def _right_first(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
     return float((np.cumsum(right) / np.arange(1, len(right) + 1)).mean())
 
 
-def _interval(
-    area_without: Callable[[Ranked], StatisticWithout],
-    confidence: Confidence,
-    correct: NDArray[np.bool_],
-    clusters: Groups | None,
-    level: float,
-) -> tuple[float, float] | None:
-    """Interval of an area by the jackknife; images are sorted once, and without some of them are still in order."""
+def _in_order(confidence: Confidence, correct: NDArray[np.bool_], clusters: Groups | None) -> tuple[Ranked, Groups]:
+    """Predictions by descending confidence and the cluster of each; without some of them they are still in order."""
     _check(confidence, correct)
     doubles = confidence.astype(float)
     rows = np.argsort(-doubles)
@@ -411,25 +418,33 @@ def _interval(
         right_first = np.argsort(keys.astype(np.min_scalar_type(keys.max())), kind="stable")
         rows, right = rows[right_first], right[right_first]
     groups = rows if clusters is None else clusters[rows]
-    return interval_without(area_without(Ranked(right, drops)), groups, bounds=(0.0, 1.0), level=level)
+    return Ranked(right, drops), groups
 
 
-def _of_kept(area: Callable[[Ranked], float]) -> Callable[[Ranked], StatisticWithout]:
-    """An area without some images, from those that are kept."""
-
-    def of(order: Ranked) -> StatisticWithout:
+def _intervals(
+    areas: Sequence[Callable[[Ranked], float]],
+    confidence: Confidence,
+    correct: NDArray[np.bool_],
+    clusters: Groups | None,
+    level: float,
+) -> list[tuple[float, float] | None]:
+    """Intervals of areas by the jackknife, from the images that are kept."""
+    order, groups = _in_order(confidence, correct, clusters)
+    for area in areas:
         area(order)  # refuses what it cannot take
-        of_level, kept = np.append(0, np.cumsum(order.drops, dtype=np.int32)), np.ones(len(order.right), bool)
+    of_level, kept = np.append(0, np.cumsum(order.drops, dtype=np.int32)), np.ones(len(order.right), bool)
 
-        def without(gone: NDArray[np.intp]) -> float:
-            kept[gone] = False
-            right, levels = order.right[kept], of_level[kept]
-            kept[gone] = True
-            return area(Ranked(right, levels[1:] != levels[:-1]))
+    def without(gone: NDArray[np.intp]) -> list[float]:
+        kept[gone] = False
+        right, levels = order.right[kept], of_level[kept]
+        kept[gone] = True
+        left = Ranked(right, levels[1:] != levels[:-1])
+        return [area(left) for area in areas]
 
-        return without
-
-    return of
+    found = intervals_without(
+        lambda choices: np.array([without(gone) for gone in choices]), groups, bounds=(0.0, 1.0), level=level
+    )
+    return [None] * len(areas) if found is None else found
 
 
 def _aurra_without(order: Ranked) -> StatisticWithout:

@@ -6,7 +6,7 @@ share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from shiftproof.metrics.intervals import (
     effective_images,
     tail_of,
 )
-from shiftproof.metrics.resampling import interval_without
+from shiftproof.metrics.resampling import intervals_without
 from shiftproof.metrics.roc import (
     Area,
     Counts,
@@ -31,7 +31,7 @@ from shiftproof.metrics.roc import (
     checked_share,
     counted_auroc,
     is_out,
-    precision_area,
+    precision_areas,
     score_counts,
 )
 from shiftproof.types import OODScores
@@ -40,6 +40,9 @@ TwoSampleStatistic: TypeAlias = Callable[[Counts, Counts], NDArray[np.floating]]
 """A number from each drawing, given the images of either sample at each score, lowest first, (drawings, scores)."""
 
 _COUNTS_AT_ONCE = 500_000  # counts of each sample in memory together: 4 MB
+
+_IN_CACHE = 2**16
+"""Counts that precisions are computed of together: a few arrays of them stay in the processor's cache."""
 
 
 def two_sample_bootstrap(
@@ -135,24 +138,45 @@ def aupr_interval(
     >>> low < aupr(id_scores, ood_scores) < high
     True
     """
-    precision = precision_area(area, positive)
+    clusters = {"in_clusters": in_clusters, "out_clusters": out_clusters}
+    return aupr_intervals(in_scores, out_scores, positives=(positive,), area=area, **clusters, level=level)[0]
+
+
+def aupr_intervals(
+    in_scores: OODScores,
+    out_scores: OODScores,
+    *,
+    positives: Sequence[Side] = ("out", "in"),
+    area: Area = "average-precision",
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+    level: float = 0.95,
+) -> list[tuple[float, float] | None]:
+    """The same for several sides that are positive, of which scores are sorted and images left out once."""
+    areas = [precision_areas(area, positive) for positive in positives]
     scores = score_counts(in_scores, out_scores).scores
     places = np.concatenate([np.searchsorted(scores, side) for side in (in_scores, out_scores)])
     is_ood = np.arange(len(places)) >= len(in_scores)
     groups = np.concatenate(_numbered(in_clusters, out_clusters, len(in_scores), len(out_scores)))
-
     every = [np.bincount(places[side], minlength=len(scores)) for side in (~is_ood, is_ood)]
+    at_once = max(1, _IN_CACHE // len(scores))
 
-    def area_without(gone: NDArray[np.intp]) -> float:
-        sides = (gone[gone < len(in_scores)], gone[gone >= len(in_scores)])
-        return precision(
-            *(
-                counts - np.bincount(places[rows], minlength=len(scores)) if len(rows) else counts
-                for counts, rows in zip(every, sides, strict=True)
-            )
-        )
+    def without(choices: Sequence[NDArray[np.intp]]) -> NDArray[np.floating]:
+        parts = (choices[start : start + at_once] for start in range(0, len(choices), at_once))
+        return np.concatenate([areas_without(some) for some in parts])
 
-    return interval_without(area_without, groups, second=is_ood, bounds=(0.0, 1.0), level=level)
+    def areas_without(choices: Sequence[NDArray[np.intp]]) -> NDArray[np.floating]:
+        rows = np.concatenate(choices)
+        of_choice = np.repeat(np.arange(len(choices)), [len(gone) for gone in choices])
+        kept = []
+        for counts, gone in zip(every, (rows < len(in_scores), rows >= len(in_scores)), strict=True):
+            at = of_choice[gone] * len(scores) + places[rows[gone]]
+            lost = np.bincount(at, minlength=len(choices) * len(scores)).reshape(len(choices), -1)
+            kept.append(counts - lost)
+        return np.stack([of_counts(*kept) for of_counts in areas], axis=1)
+
+    found = intervals_without(without, groups, second=is_ood, bounds=(0.0, 1.0), level=level)
+    return [None] * len(areas) if found is None else found
 
 
 def fpr_interval(

@@ -186,6 +186,9 @@ def largest(features: Features, percentile: float) -> NDArray[np.bool_]:
     width = features.shape[1]
     kept = _count_kept(width, percentile)
     least = np.partition(features, width - kept, axis=1)[:, [width - kept]]
+    reached = features >= least
+    if np.count_nonzero(reached) == kept * len(features):  # as of most images: no other is equal to the last one kept
+        return np.asarray(reached)
     above, level = features > least, features == least
     room = kept - above.sum(axis=1, keepdims=True)
     return np.asarray(above | (level & (level.cumsum(axis=1) <= room)))
@@ -224,12 +227,12 @@ def _energy_in(graph: Graph, features: Tensor, head: Head | None = None) -> Tens
 
 def energy_of(features: Features, head: Head) -> OODScores:
     """Free energy of the logits that a linear layer gives."""
-    return free_energy(features.astype(np.float32) @ head.weights.T.astype(np.float32) + head.bias)
+    return free_energy(features.astype(np.float32, copy=False) @ head.weights.T.astype(np.float32, copy=False) + head.bias)
 
 
 def _energy_after(shaped: Callable[[Features], Features], predictions: Predictions) -> OODScores:
     head = predictions.need_head()
-    return in_parts(lambda some: energy_of(shaped(some.astype(np.float32)), head), predictions.need_features())
+    return in_parts(lambda some: energy_of(shaped(some.astype(np.float32, copy=False)), head), predictions.need_features())
 
 
 def _growth(features: Features, kept: NDArray[np.bool_]) -> Features:

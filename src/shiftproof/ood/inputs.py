@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import NotKept
 from shiftproof.metrics.calibration import to_probabilities
+from shiftproof.ood.shared import MOST_BYTES, SharedPredictions
 from shiftproof.types import Head, Logits, OODScores, Predictions, Training
 
 ROWS_AT_ONCE = 1024
@@ -50,10 +51,16 @@ def probabilities_of(predictions: Predictions) -> NDArray[np.floating]:
 def by_probabilities(predictions: Predictions, score: Callable[[NDArray[np.floating]], OODScores]) -> OODScores:
     """The value of a function on the probabilities of all classes, which are never in memory for all images at once."""
 
-    def scored(rows: Logits) -> OODScores:
-        return score(to_probabilities(rows.astype(np.float64), predictions.gives))
+    def probabilities(rows: Logits) -> NDArray[np.floating]:
+        return to_probabilities(rows.astype(np.float64), predictions.gives)
 
-    return in_parts(scored, _convertible(predictions))
+    rows = _convertible(predictions)
+    if not isinstance(predictions, SharedPredictions) or rows.size * 8 > MOST_BYTES:
+        return in_parts(lambda some: score(probabilities(some)), rows)
+    if probabilities_of not in predictions.known:
+        predictions.known[probabilities_of] = [probabilities(rows[part]) for part in parts_of(len(rows))]
+    shared: list[NDArray[np.floating]] = predictions.known[probabilities_of]
+    return np.concatenate([score(some) for some in shared]) if shared else np.empty(0)
 
 
 def head_of(training: Training) -> Head:

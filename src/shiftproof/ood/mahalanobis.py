@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.cores import one_blas_thread
+from shiftproof.cores import eigenvectors
 from shiftproof.errors import NotKept
 from shiftproof.ood.class_means import Matrix, class_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import in_parts
-from shiftproof.ood.shared import learnt_once
+from shiftproof.ood.shared import learnt_once, scored_once
 from shiftproof.types import Fact, Features, OODScores, Predictions, Training
 
 _SINGLE_IS_ENOUGH = 1e3
@@ -48,8 +48,7 @@ def whitening_of(mean: Matrix, covariance: Matrix, tolerance: float | None = Non
     >>> whitening_of(np.zeros(2), np.diag([4.0, 0.0]))(np.array([[6.0, 7.0]])).tolist()  # three spreads away; 7 is not seen
     [[3.0]]
     """
-    with one_blas_thread():
-        variances, directions = np.linalg.eigh(covariance)
+    variances, directions = eigenvectors(covariance)
     cut = len(covariance) * float(np.finfo(np.float64).eps) if tolerance is None else tolerance
     kept = variances > cut * variances[-1]
     spreads = np.sqrt(variances[kept])
@@ -67,6 +66,7 @@ class Mahalanobis(Fitted):
     centres: Features  # (classes, rank), already whitened
     notes: tuple[str, ...] = ()
 
+    @scored_once
     def __call__(self, predictions: Predictions) -> OODScores:
         """Squared distance of each image to the centre nearest it."""
         half_squares = (self.centres**2).sum(axis=1) / 2

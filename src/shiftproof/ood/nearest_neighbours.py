@@ -26,6 +26,9 @@ Squares = NDArray[np.float64]
 
 ROWS_AT_ONCE = 4096
 
+_IN_CACHE = 128
+"""Rows that are scaled together: of 2048 features they are 2 MB in double precision."""
+
 
 @dataclass(frozen=True)
 class RowsInMemory:
@@ -87,7 +90,16 @@ def keep_rows(blocks: Iterable[Rows], shape: tuple[int, int], *, precision: Prec
 
 def squared_lengths(rows: NDArray[np.floating]) -> Squares:
     """Of each row, in double precision."""
-    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if rows.dtype == np.float64:
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    # made double a few at a time: while it multiplies, numpy does so in pieces, which takes half as long again and has other
+    # sums for rows above 8192 features, of many rows than of one
+    squares, doubles = np.empty(len(rows)), np.empty((min(_IN_CACHE, len(rows)), rows.shape[1]))
+    for part in parts_of(len(rows), _IN_CACHE):
+        some = doubles[: part.stop - part.start]
+        some[...] = rows[part]
+        np.einsum("ij,ij->i", some, some, out=squares[part])
+    return squares
 
 
 def _rounded(blocks: Iterable[Rows], precision: Precision, squares: Squares) -> Iterator[tuple[slice, NDArray[np.floating]]]:
@@ -102,9 +114,6 @@ def _rounded(blocks: Iterable[Rows], precision: Precision, squares: Squares) -> 
 
 
 Floats: TypeAlias = NDArray[np.floating]
-
-_IN_CACHE = 128
-"""Rows that are scaled together: of 2048 features they are 2 MB in double precision."""
 
 _NEAR = 1e-2
 """Squared distances below this share of the point's own squared length are found in double precision."""
@@ -122,11 +131,9 @@ def unit_length(rows: Features) -> Floats:
 
 def _at_unit_length(rows: Features, room: Floats) -> Floats:
     """The same in an array that is there already."""
-    lengths = np.sqrt(squared_lengths(rows))[:, None]
-    if lengths.all():
-        return np.asarray(np.divide(rows, lengths, out=room))
-    room[...] = 0
-    return np.asarray(np.divide(rows, lengths, out=room, where=lengths > 0))
+    room[...] = rows
+    lengths = np.sqrt(squared_lengths(room))[:, None]
+    return np.asarray(np.divide(room, lengths, out=room, where=True if lengths.all() else lengths > 0))
 
 
 def directions(features: Features, centre: Floats) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -117,7 +118,8 @@ class OpenMax(Fitted):
         logits = logits.astype(np.float64)
         alpha = min(self.alpha, logits.shape[1])
         best = best_classes(logits, alpha)
-        outlying = np.stack([self._outlying(logits, best[:, rank]) for rank in range(alpha)], axis=1)
+        lengths = np.linalg.norm(logits, axis=1)
+        outlying = np.stack([self._outlying(logits, best[:, rank], lengths) for rank in range(alpha)], axis=1)
         best_logits = np.take_along_axis(logits, best, axis=1)
         handed_over = best_logits * outlying * (np.arange(alpha, 0, -1) / alpha)
         np.put_along_axis(logits, best, best_logits - handed_over, axis=1)
@@ -153,9 +155,17 @@ class OpenMax(Fitted):
         beyond = ((moved - nearest + SHIFT).at_least(0) / scale).power(shape)
         return (1 - (-beyond).exp()) * seen + (1 - seen)
 
-    def _outlying(self, logits: Logits, of_class: NDArray[np.integer]) -> NDArray[np.floating]:
+    @cached_property
+    def _lengths(self) -> NDArray[np.floating]:
+        """Of the means, (classes,)."""
+        return np.asarray(np.linalg.norm(self.means.astype(np.float64, copy=False), axis=1))
+
+    def _outlying(
+        self, logits: Logits, of_class: NDArray[np.integer], lengths: NDArray[np.floating] | None = None
+    ) -> NDArray[np.floating]:
         """Probability that a tail image of its class is nearer to the mean; 1 for a class without images."""
-        moved = _distances(logits, self.means[of_class], self.distance) - self.nearest[of_class] + SHIFT
+        both = None if lengths is None else lengths * self._lengths[of_class]
+        moved = _distances(logits, self.means[of_class], self.distance, both) - self.nearest[of_class] + SHIFT
         shape, scale = self.tails.shape[of_class], self.tails.scale[of_class]
         with np.errstate(over="ignore"):  # beyond all doubt: infinity is correct
             beyond = (np.maximum(moved, 0) / scale) ** shape
@@ -204,13 +214,19 @@ OPENMAX = OODDetector(
 )
 
 
-def _distances(logits: Logits, means: Logits, distance: Distance) -> NDArray[np.floating]:
-    """From each row to the mean beside it, (images,), in double precision: a cosine near 1 leaves few digits of its gap."""
+def _distances(
+    logits: Logits, means: Logits, distance: Distance, lengths: NDArray[np.floating] | None = None
+) -> NDArray[np.floating]:
+    """From each row to the mean beside it, (images,), in double precision: a cosine near 1 leaves few digits of its gap.
+
+    `lengths` are those of a row and its mean, multiplied, where they are known.
+    """
     logits = logits.astype(np.float64, copy=False)
     euclidean = np.linalg.norm(logits - means, axis=1)
     if distance == "euclidean":
         return np.asarray(euclidean)
-    lengths = np.linalg.norm(logits, axis=1) * np.linalg.norm(means, axis=1)
+    if lengths is None:
+        lengths = np.linalg.norm(logits, axis=1) * np.linalg.norm(means, axis=1)
     products = np.einsum("ij,ij->i", logits, means)
     cosine = np.divide(products, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     return np.asarray(euclidean / 200 + 1 - cosine)

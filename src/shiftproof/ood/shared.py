@@ -1,16 +1,17 @@
-"""Training images of several detectors: what two of them learn alike is learnt once."""
+"""Images of several detectors: what two of them learn of training images, or ask of others, alike is computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from shiftproof.types import Head, Predictions, Training
+from shiftproof.types import Head, OODScores, Predictions, Training
 
 Given = ParamSpec("Given")
 Learnt = TypeVar("Learnt")
+Scorer = TypeVar("Scorer")
 
 MOST_BYTES = 128e6
 """Rows of a training set that stay in memory while detectors are fitted; of more, every walk reads them again."""
@@ -59,5 +60,37 @@ def learnt_once(
             training.learnt[key] = learn(training, *given, **named)
         found: Learnt = training.learnt[key]
         return found
+
+    return once
+
+
+@dataclass(frozen=True, repr=False)
+class SharedPredictions(Predictions):
+    """Predictions that several detectors score, and what was computed of them; see `scored_once`."""
+
+    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> SharedPredictions:
+        return cls(**{one.name: getattr(predictions, one.name) for one in fields(Predictions)})
+
+
+def scored_once(score: Callable[[Scorer, Predictions], OODScores]) -> Callable[[Scorer, Predictions], OODScores]:
+    """Of `SharedPredictions`, the scores of one fitted value are computed the first time alone.
+
+    They are given to whoever asks, so nobody may change them.
+    """
+
+    @wraps(score)
+    def once(self: Scorer, predictions: Predictions) -> OODScores:
+        if not isinstance(predictions, SharedPredictions):
+            return score(self, predictions)
+        key = score, id(self)  # of a value with arrays there is no hash
+        if key not in predictions.known:
+            found = score(self, predictions)
+            found.flags.writeable = False
+            predictions.known[key] = self, found  # itself too: its number is nobody else's as long as it is there
+        scores: OODScores = predictions.known[key][1]
+        return scores
 
     return once

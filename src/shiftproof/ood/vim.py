@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.cores import one_blas_thread
+from shiftproof.cores import eigenvectors, one_blas_thread
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix, OverallMoments, overall_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import head_of, in_parts, logits_of
 from shiftproof.ood.scores import energy
-from shiftproof.ood.shared import learnt_once
+from shiftproof.ood.shared import learnt_once, scored_once
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
 
 _NEARLY_SINGULAR = 1e-4
@@ -60,6 +60,7 @@ class Residual(Fitted):
     def notes(self) -> tuple[str, ...]:
         return (*self.origin.notes, *([f"the training images lie {_WITHIN}"] if self.holds_training else []))
 
+    @scored_once
     def __call__(self, predictions: Predictions) -> OODScores:
         """Distance of each image from the principal space."""
         return in_parts(self._distance, predictions.need_features())
@@ -120,9 +121,7 @@ def fit_residual(training: Training, *, dimension: int | None = None, tolerance:
     """
     if dimension is not None and dimension < 0:
         raise BadInput(f"a principal space has 0 dimensions or more, got {dimension}")
-    principal = _principal_axes(training, tolerance)
-    features = len(principal.variances)
-    return _residual(principal, min(features, principal_dimension(features) if dimension is None else dimension))
+    return _fitted_residual(training, dimension, tolerance)
 
 
 RESIDUAL = OODDetector(
@@ -228,13 +227,14 @@ class PrincipalAxes(NamedTuple):
 def _principal_axes(training: Training, tolerance: float | None) -> PrincipalAxes:
     origin, moments = origin_of(head_of(training), tolerance), overall_moments_of(training)
     from_origin = moments.mean - origin.place
-    with one_blas_thread():
-        return PrincipalAxes(origin, moments, *np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin)))
+    return PrincipalAxes(origin, moments, *eigenvectors(moments.covariance + np.outer(from_origin, from_origin)))
 
 
-def _residual(principal: PrincipalAxes, dimension: int) -> Residual:
-    origin, moments, variances, directions = principal
+@learnt_once
+def _fitted_residual(training: Training, dimension: int | None, tolerance: float | None) -> Residual:
+    origin, moments, variances, directions = _principal_axes(training, tolerance)
     features = len(variances)
+    dimension = min(features, principal_dimension(features) if dimension is None else dimension)
     outside = directions[:, : features - dimension]
     # seen from the principal space where that takes fewer multiplications, there and back
     inside = 2 * dimension < features - dimension

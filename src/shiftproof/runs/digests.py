@@ -124,6 +124,15 @@ class DigestCache:
         return database
 
 
+class FewDigests(dict[str, str | None]):
+    """The digest of every image of a dataset by its id, in the order of the dataset; None for an unreadable one."""
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Id and digest of each image, as rows of the store are looked up; made once for all of its runs."""
+        return [(image, digest or "") for image, digest in self.items()]
+
+
 class Digests(Mapping[str, str | None]):
     """The digest of every image of a large dataset by its id, in the order of the dataset; None for an unreadable one."""
 

@@ -22,7 +22,7 @@ from shiftproof.datasets.manifest import ManifestFiles
 from shiftproof.datasets.near_names import near_told
 from shiftproof.datasets.sample_table import fact_names, ids_of, is_long, taken
 from shiftproof.errors import ClassMismatch, DamagedFile, MissingRuns, NotKept
-from shiftproof.runs.digests import Digests
+from shiftproof.runs.digests import Digests, FewDigests
 from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import TOP5, Contents, RowPlaces, Rows, StoredRun, joined_rows
 from shiftproof.runs.store import Store
@@ -64,13 +64,15 @@ def load_predictions(
     clustering: Clustering | None = None,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
+    model: StoredModel | None = None,
 ) -> Predictions:
     """The stored predictions of a run, labelled by the dataset as it is now; MissingRuns where some were never made.
 
-    `partial` takes what there is instead. `digests`, as of `digests_of`, are computed once where many runs are loaded.
+    `partial` takes what there is instead. `digests`, as of `digests_of`, and `model`, as the store has it, are read once
+    where many runs are loaded.
     """
     while True:
-        scores = _stored_scores(run, images, store, keep, scoring or Scoring(), partial, digests)
+        scores = _stored_scores(run, images, store, keep, scoring or Scoring(), partial, digests, model)
         located = scores.located
         try:
             rows = located.load(scores.keep)
@@ -91,9 +93,10 @@ def load_training(
     clustering: Clustering | None = None,  # noqa: ARG001 training data has no confidence intervals
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
+    model: StoredModel | None = None,
 ) -> StoredTraining:
     """The same block by block, to fit OOD detectors on more rows than memory holds."""
-    return StoredTraining(_stored_scores(run, images, store, keep, scoring or Scoring(), partial, digests))
+    return StoredTraining(_stored_scores(run, images, store, keep, scoring or Scoring(), partial, digests, model))
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ class Located:
     places: RowPlaces | None  # of the rows of all images, where each has one
 
     @property
-    def pairs(self) -> Pairs:
-        return Pairs(ids_of(self.kept), self.digests)
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        return pairs_of(self.kept, self.digests)
 
     def load(self, keep: Keep) -> dict[str, NDArray[Any]]:
         """The rows of the images that have one."""
@@ -199,9 +202,10 @@ def _stored_scores(
     scoring: Scoring,
     partial: bool,
     digests: Mapping[str, str | None] | None,
+    model: StoredModel | None,
 ) -> _StoredScores:
     keep = richest([keep, scoring.keep])
-    located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
+    located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests, model=model)
     model = located.model
     if model.gives == "boxes":
         raise NotKept(f"{model.ref.name} output boxes, and this study needs classes; name a study of object detection")
@@ -220,13 +224,14 @@ def locate(
     keep: Keep,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
+    model: StoredModel | None = None,
 ) -> Located:
     """Where the rows of a run lie; MissingRuns where some were never made, unless `partial` takes what there is."""
-    model = store.model(run.model)
+    model = model or store.model(run.model)
     if model is None:
         raise _missing(run, store, keep, len(images.samples), len(images.samples))
     digests = digests_of(images, store) if digests is None else digests
-    stored, contents, places = _fullest(store, run, keep, Pairs(ids_of(images.samples), digests))
+    stored, contents, places = _fullest(store, run, keep, pairs_of(images.samples, digests))
     there = places.file >= 0
     skipped = tuple(_skipped(digests, contents))
     kept = taken(images.samples, there)
@@ -261,10 +266,17 @@ class Pairs(Sequence[tuple[str, str]]):
         return chain.from_iterable(some for _, some in in_blocks(self))
 
 
+def pairs_of(samples: Sequence[Sample], digests: Mapping[str, str | None]) -> Sequence[tuple[str, str]]:
+    """The images by id and digest; `digests` are of a dataset that these samples, in its order, are all or some of."""
+    if isinstance(digests, FewDigests) and len(digests) == len(samples):
+        return digests.pairs
+    return Pairs(ids_of(samples), digests)
+
+
 def has_predictions(model: ModelRef, images: Dataset, *, store: Store) -> bool:
     """Whether every readable image of the dataset has a stored prediction of this model, or was skipped."""
     digests = digests_of(images, store)
-    _, contents, places = _fullest(store, Run(model, images.ref), "top5", Pairs(ids_of(images.samples), digests))
+    _, contents, places = _fullest(store, Run(model, images.ref), "top5", pairs_of(images.samples, digests))
     there = places.file >= 0
     if not contents.rows:
         return False
@@ -287,7 +299,7 @@ def digests_of(images: Dataset, store: Store) -> Mapping[str, str | None]:
             return told
         return Digests(samples.ids, store.digests.columns(_sources(images), len(samples)))
     digests = store.digests.digests([*_sources(images)])
-    return dict(zip(ids_of(samples), digests, strict=True))
+    return FewDigests(zip(ids_of(samples), digests, strict=True))
 
 
 def _sources(images: Dataset) -> Iterable[ImageSource]:
@@ -336,14 +348,14 @@ def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, model: StoredModel) 
     return np.empty((0, *width), np.int32 if name == "top5_classes" else np.float32)
 
 
-def _fullest(store: Store, run: Run, keep: Keep, pairs: Pairs) -> tuple[StoredRun, Contents, RowPlaces]:
+def _fullest(store: Store, run: Run, keep: Keep, pairs: Sequence[tuple[str, str]]) -> tuple[StoredRun, Contents, RowPlaces]:
     """The rows that cover most of these images, and where they lie; full precision where both cover as many."""
     stored = [store.run(run.model, run.condition, precision) for precision in PRECISIONS]
     found = [(one, contents, _places(contents, pairs)) for one in stored for contents in (one.contents(keep),)]
     return max(found, key=lambda one: int((one[2].file >= 0).sum()))
 
 
-def _places(contents: Contents, pairs: Pairs) -> RowPlaces:
+def _places(contents: Contents, pairs: Sequence[tuple[str, str]]) -> RowPlaces:
     """Where the rows of images lie."""
     if not contents.rows:
         return RowPlaces([], np.full(len(pairs), -1, np.int32), np.zeros(len(pairs), np.int32))
@@ -411,6 +423,7 @@ def load_found(
     clustering: Clustering | None = None,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
+    model: StoredModel | None = None,
 ) -> FoundObjects:
     """The stored detections of a run with the ground truth of the dataset as it is now; MissingRuns where some are missing.
 
@@ -418,7 +431,7 @@ def load_found(
     does not have are an error, ignored, or never found, as `scoring` says.
     """
     while True:
-        located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
+        located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests, model=model)
         try:
             arrays = located.load(keep)
             break

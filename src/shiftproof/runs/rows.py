@@ -323,6 +323,7 @@ class Contents:
     rows: dict[tuple[str, str], tuple[Path, int]] | ManyRows = dataclasses.field(default_factory=dict)
     skipped: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     counts: dict[Path, int] = dataclasses.field(default_factory=dict)  # rows of each file
+    _first: Sequence[tuple[str, str]] = dataclasses.field(default=(), repr=False)  # in their order, where one file has all
 
     def add(self, path: Path, pairs: Sequence[tuple[str, str]], useful: bool = True) -> None:
         """Adds a file, whose rows count where they are `useful` and in no file before it."""
@@ -336,8 +337,9 @@ class Contents:
             return
         own = dict(zip(pairs, zip(repeat(path), count()), strict=False))
         if not self.rows and len(own) == len(pairs):  # as of most runs, which one file holds
-            self.rows = own
+            self.rows, self._first = own, pairs
             return
+        self._first = ()
         for row, pair in enumerate(pairs):
             self.rows.setdefault(pair, (path, row))
 
@@ -345,10 +347,13 @@ class Contents:
         """Where the rows of these (id, digest) pairs lie."""
         if isinstance(self.rows, ManyRows):
             return self.rows.places(wanted)
+        if self._first and len(wanted) == len(self._first) and [*wanted] == self._first:  # as most often
+            path, _ = self.rows[wanted[0]]
+            return RowPlaces([path], np.zeros(len(wanted), np.int32), np.arange(len(wanted), dtype=np.int32))
         lying = [*map(self.rows.get, wanted)]
         if lying and None not in lying:
             paths, in_file = zip(*filter(None, lying), strict=True)
-            if paths.count(paths[0]) == len(paths):  # as most often
+            if paths.count(paths[0]) == len(paths):
                 return RowPlaces([paths[0]], np.zeros(len(paths), np.int32), np.array(in_file, np.int32))
         number_of: dict[Path, int] = {}
         files, rows = np.full(len(wanted), -1, np.int32), np.zeros(len(wanted), np.int32)

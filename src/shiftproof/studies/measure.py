@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -142,12 +143,19 @@ def _named_in(findings: Iterable[Finding], datasets: Iterable[Dataset], besides:
 def versions() -> dict[str, str]:
     """This package, Python, the libraries that numbers depend on and the plug-ins, as they are installed here."""
     found = {"shiftproof": shiftproof.__version__, "python": platform.python_version()}
+    return found | _libraries() | catalog.plugins()
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    """The libraries that numbers depend on; reading what each says of itself takes as long as loading ten runs."""
+    found = {}
     for name in NAMED_VERSIONS:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found | catalog.plugins()
+    return found
 
 
 class _Loader:
@@ -265,13 +273,17 @@ class _Loader:
                 yield Caution(text, "past", {"model": ref.name})
 
     def model(self, run: Run) -> StoredModel:
-        if run.model not in self._models:
-            model = self._store.model(run.model)
-            if model is None:
-                call = python_call(run, self._store, "top5")
-                raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
-            self._models[run.model] = dataclasses.replace(model, ref=run.model)
-        return self._models[run.model]
+        model = self._stored_model(run.model)
+        if model is None:
+            call = python_call(run, self._store, "top5")
+            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
+        return dataclasses.replace(model, ref=run.model)
+
+    def _stored_model(self, ref: ModelRef) -> StoredModel | None:
+        """The model as the store has it, read once."""
+        if ref not in self._models and (model := self._store.model(ref)) is not None:
+            self._models[ref] = model
+        return self._models.get(ref)
 
     def model_card(self, run: Run) -> ModelCard:
         model, versions = self.model(run), older_told(run.model, self._store)
@@ -330,6 +342,7 @@ class _Loader:
             clustering=self.clustering(run.dataset),
             partial=partial,
             digests=self.digests(run.dataset),
+            model=self._stored_model(run.model),
         )
         aside = self._aside.setdefault(run.dataset.place, {})
         aside.update((image.id, image) for image in answers.skipped_images)

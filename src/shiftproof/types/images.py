@@ -230,7 +230,8 @@ class Condition:
 
     def key(self) -> dict[str, Fact]:
         """What the pixels depend on, in plain values; of frost pictures what they are, not where they lie."""
-        told = {**dataclasses.asdict(self), "frost": self.frost and self.frost.digest}
+        told = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        told["frost"] = self.frost and self.frost.digest
         told["scale_strengths"] = told.pop("scale_severity")  # as stores have it
         return told
 

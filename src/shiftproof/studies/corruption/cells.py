@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -82,13 +83,14 @@ class Part(NamedTuple):
     @classmethod
     def of(cls, predictions: Predictions, image_of: Callable[[str], str] = str) -> Part:
         """The predictions, under the names of the images they are of."""
-        ids = np.array([image_of(image) for image in predictions.ids], dtype=object)
+        ids = predictions.ids if image_of is str else tuple(map(image_of, predictions.ids))
         labelled = evidence.labelled_only(predictions)
         wrong = ~is_correct(labelled.labels, labelled.top5.classes) if len(labelled) else np.empty(0, bool)
         aside = (image_of(image.id) for image in predictions.skipped_images)
-        named = tuple(ids[predictions.labelled])
+        named = tuple(ids) if len(labelled) == len(ids) else tuple(compress(ids, predictions.labelled.tolist()))
         confidence = evidence.confidence_or_nan(labelled)
-        return cls(frozenset(ids) | frozenset(aside), frozenset(ids), named, wrong, confidence, labelled.clusters)
+        read = frozenset(ids)
+        return cls(read.union(aside), read, named, wrong, confidence, labelled.clusters)
 
 
 def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: Sequence[int]) -> Cells:

@@ -13,16 +13,14 @@ from shiftproof.metrics.delong import auroc_differences
 from shiftproof.metrics.roc import Side, auroc, roc_curve, separation
 from shiftproof.metrics.selective import (
     augrc,
-    augrc_interval,
     aurc,
-    aurc_interval,
     coverage_at_risk,
     coverage_interval,
     e_aurc,
-    e_aurc_interval,
     risk_coverage,
+    selection_intervals,
 )
-from shiftproof.metrics.two_sample import aupr_interval, fpr_interval
+from shiftproof.metrics.two_sample import aupr_intervals, fpr_interval
 from shiftproof.studies import evidence
 from shiftproof.studies.ood.scores import MISTAKES_ALONE, Cases, Choices, Judged, Scored, percent
 from shiftproof.types import About, Curve, Finding, Measurement, OODScores, Skipped, joined_clusters
@@ -131,8 +129,8 @@ def _separation(
     told = {**convention, "area": area.replace("-", " ")}
     cases, clusters = sides.cases, sides.cases.by_side
     precision: list[tuple[str, float, Side]] = [("aupr_out", found.aupr_out, "out"), ("aupr_in", found.aupr_in, "in")]
-    for metric, value, positive in precision:
-        ends = aupr_interval(negatives, positives, positive=positive, area=area, **clusters)
+    of_areas = aupr_intervals(negatives, positives, positives=("out", "in"), area=area, **clusters)
+    for (metric, value, positive), ends in zip(precision, of_areas, strict=True):
         yield cases.number(metric, value, "jackknife", ends, about, {**told, "positive": POSITIVE[positive]})
     about, told = {**about, "tpr": percent(tpr)}, {**convention, "tpr": percent(tpr)}
     alarms: list[tuple[str, float, Side]] = [("fpr_at_tpr", found.fpr, "out"), ("fpr_in_at_tpr", found.fpr_in, "in")]
@@ -147,12 +145,8 @@ def _selection(
 ) -> Iterator[Measurement]:
     sureness, correct = _answers(sides, name)
     cases, clusters = sides.cases, sides.cases.joint.numbers
-    for metric, area, interval in (
-        ("aurc", aurc, aurc_interval),
-        ("e_aurc", e_aurc, e_aurc_interval),
-        ("augrc", augrc, augrc_interval),
-    ):
-        ends = interval(sureness, correct, clusters=clusters)
+    areas = (("aurc", aurc), ("e_aurc", e_aurc), ("augrc", augrc))
+    for (metric, area), ends in zip(areas, selection_intervals(sureness, correct, clusters=clusters), strict=True):
         yield cases.number(metric, area(sureness, correct), "jackknife", ends, about, convention)
     answered, about = coverage_at_risk(sureness, correct, risk), {**about, "risk": percent(risk)}
     ends = coverage_interval(sureness, correct, risk, clusters=clusters)

@@ -19,7 +19,7 @@ from shiftproof.metrics.delong import auroc_interval
 from shiftproof.metrics.roc import Area, auroc
 from shiftproof.metrics.two_sample import bootstrap_auroc_interval
 from shiftproof.ood import ReadyDetector, as_one, parameters_of, ready
-from shiftproof.ood.shared import SharedTraining
+from shiftproof.ood.shared import SharedPredictions, SharedTraining
 from shiftproof.studies import evidence
 from shiftproof.types import (
     CLEAN,
@@ -357,7 +357,7 @@ class DetectorPanel:
 
     def scores(self, predictions: Predictions, perturbed: Predictions | None = None) -> dict[str, OODScores]:
         """OOD scores by detector; `perturbed` are the predictions on inputs perturbed as ODIN perturbs them."""
-        scores = {}
+        scores, predictions = {}, SharedPredictions.of(predictions)
         for name, detector in list(self.ready.items()):
             try:
                 scores[name] = self._scored(detector, predictions, perturbed if name == ODIN_EPS else None)
