@@ -143,6 +143,8 @@ class Workers:
                 self.close()
 
     def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
+        if self._wanted == self._most:  # no process is left to be started, however long it takes
+            return worker.receive()
         asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
