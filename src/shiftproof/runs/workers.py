@@ -143,7 +143,8 @@ class Workers:
                 self.close()
 
     def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
-        if worker.has_answer():
+        # no process is left to be started, however long it takes, or none is missing
+        if self._wanted == self._most or worker.has_answer():
             return worker.receive()
         asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()

@@ -183,8 +183,12 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             found, leads = _leads(load(run))
             known = np.array([image in row_of for image in found], dtype=bool)
             table[[row_of[image] for image in found if image in row_of], column] = leads[known]
-        classes = evidence.labelled_only(predictions).labels[:, 0] if ids else np.empty(0, int)
-        return _Known(ids, clean_leads, classes, table, evidence.labelled_only(predictions).clusters)
+        labelled = evidence.labelled_only(predictions)
+        classes = labelled.labels[:, 0] if ids else np.empty(0, int)
+        scores = labelled.top5.scores
+        peaks = np.asarray(scores[:, 0] - scores[:, -1], dtype=float) if ids else np.empty(0)
+        peaks = np.where(np.isfinite(peaks), peaks, 0.0)  # scores without end have no distance
+        return _Known(ids, clean_leads, peaks, classes, table, labelled.clusters)
 
     @property
     def _layout(self) -> Layout:
@@ -245,12 +249,13 @@ class _Known:
 
     ids: Sequence[str]
     clean_leads: Numbers  # (images,)
+    clean_peaks: Numbers  # (images,): first score minus the last one kept
     classes: NDArray[np.integer]  # (images,)
     table: Numbers  # leads, (images, cells); nan where a pair was not run
     clusters: Clusters
 
     def benchmark(self, layout: Layout, weights: Numbers, seed: int) -> Benchmark:
-        return Benchmark(self.ids, layout, weights, clean_leads=self.clean_leads, classes=self.classes, seed=seed)
+        return Benchmark(self.ids, layout, weights, self.clean_leads, self.clean_peaks, self.classes, seed)
 
 
 def _as_cells(
