@@ -18,6 +18,7 @@ from corruptions.agreement import assert_agrees, cases, drawn
 from corruptions.peer import peer_corruption
 from shiftproof.corruptions import digital
 from shiftproof.corruptions.kernels import geometry as warping
+from shiftproof.corruptions.kernels import smoothing
 from shiftproof.corruptions.kernels.compiled import seed_of
 from shiftproof.corruptions.kernels.fields import symmetric_draws
 
@@ -42,7 +43,36 @@ def test_elastic_transform_is_the_slow_one_with_the_same_draws_at_all_severities
 def test_fields_are_smoothed_as_scipy_does_however_long_the_window(shape: tuple[int, int], sigma: float) -> None:
     field = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
     expected = reference_warping.smooth_field(field.astype(np.float64), sigma) if sigma else field
-    assert np.abs(warping.smooth_field(field, sigma) - expected).max() < 1e-6
+    assert np.abs(smoothing.smooth_field(field, sigma) - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize(("height", "width"), [(600, 640), (1200, 40), (37, 1300)])
+@pytest.mark.parametrize("sigma", [60.0, 170.8])
+def test_sliding_sums_find_the_pixels_of_products_with_the_same_draws(
+    monkeypatch: pytest.MonkeyPatch, height: int, width: int, sigma: float
+) -> None:
+    image, moves = drawn(height, width), np.random.default_rng(2).uniform(-9, 9, (3, 2))
+    draws = smoothing.Draws(np.uint64(height), height, width)
+    assert smoothing.slides(height, width, sigma)
+    fields = [smoothing.smooth_field(draws.field(number), sigma) * np.float32(488) for number in (0, 1)]
+    assert max(np.abs(a - b).max() for a, b in zip(smoothing.slid_fields(draws, sigma, 488), fields, strict=True)) < 2e-5
+    rows, columns = np.random.default_rng(3).integers(0, (height, width), (200, 2)).T
+    for field, exact in zip(smoothing.fields_at(draws, sigma, rows, columns), fields, strict=True):
+        assert np.array_equal(field * np.float32(488), exact[rows, columns])
+    slid = warping.elastic(image, moves, draws, sigma, 488)
+    monkeypatch.setattr(warping, "slides", lambda *_: False)
+    assert np.array_equal(slid, warping.elastic(image, moves, draws, sigma, 488))
+
+
+def test_a_picture_in_strips_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    image, moves = drawn(90, 61), np.random.default_rng(2).uniform(-40, 40, (3, 2))
+    draws = smoothing.Draws(np.uint64(5), 90, 61)
+    for sigma, amplitude in ((2.44, 40), (19.52, 488), (3.0, 4000)):
+        whole = warping.elastic(image, moves, draws, sigma, amplitude)
+        for rows in (1, 7, 40):
+            monkeypatch.setattr(warping, "PIXELS_AT_ONCE", rows * 61)
+            assert np.array_equal(warping.elastic(image, moves, draws, sigma, amplitude), whole)
+        monkeypatch.undo()
 
 
 def test_a_field_of_whole_steps_takes_pixels_as_they_are_and_mirrors_beyond_the_border() -> None:
@@ -106,7 +136,7 @@ def test_the_fields_have_the_spread_and_reach_of_smoothed_uniform_draws() -> Non
     fields = symmetric_draws(np.uint64(11), 20 * size * size).reshape(20, size, size)
     window = np.exp(-0.5 * (np.arange(-7, 8) / sigma) ** 2)
     window /= window.sum()
-    inside = np.stack([warping.smooth_field(field, sigma)[10:-10, 10:-10] for field in fields])
+    inside = np.stack([smoothing.smooth_field(field, sigma)[10:-10, 10:-10] for field in fields])
     # uniform draws have variance 1/3; 20 fields hold some 10,000 independent patches, so 5 % would be seen at 5 sigmas
     assert inside.std() == pytest.approx(np.sqrt((window**2).sum() ** 2 / 3), rel=0.05)
     assert abs(inside.mean()) < 5 * inside.std() / np.sqrt(10_000)
@@ -126,7 +156,7 @@ def test_fields_and_sampling_are_those_of_the_public_package(monkeypatch: pytest
     np.random.seed(severity)
     most, amplitude = 128 * 0.005, 250 * (0.05, 0.065, 0.085, 0.1, 0.12)[severity - 1]
     fields = [np.random.uniform(-most, most, (128, 128)).astype(np.float32) for _ in range(2)]
-    right, down = (warping.smooth_field(field, 1.28) * np.float32(amplitude) for field in fields)
+    right, down = (smoothing.smooth_field(field, 1.28) * np.float32(amplitude) for field in fields)
     # they interpolate pixels of 0 to 1 in single precision
     assert_agrees(warping.displaced(quads(image), right, down), expected.astype(np.float64) + 2e-5)
 

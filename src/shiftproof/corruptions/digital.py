@@ -36,15 +36,15 @@ def elastic_transform(image: Image, rng: np.random.Generator, *, amplitude: floa
 
     Without an amplitude the three points are all that moves.
     """
+    from shiftproof.corruptions.kernels.compiled import seed_of
     from shiftproof.corruptions.kernels.filters import from_pixels
-    from shiftproof.corruptions.kernels.geometry import displaced, random_fields, tilt
+    from shiftproof.corruptions.kernels.geometry import elastic, tilt
+    from shiftproof.corruptions.kernels.smoothing import Draws
 
-    height, width = image.shape[:2]
-    tilted = tilt(image, rng.uniform(-jitter, jitter, size=(3, 2)))
+    moves = rng.uniform(-jitter, jitter, size=(3, 2))
     if amplitude == 0:
-        return from_pixels(tilted[:, :, :3])
-    right, down = (field * np.float32(amplitude) for field in random_fields(rng, height, width, sigma))
-    return displaced(tilted, right, down)
+        return from_pixels(tilt(image, moves)[:, :, :3])
+    return elastic(image, moves, Draws(seed_of(rng), *image.shape[:2]), sigma, amplitude)
 
 
 ELASTIC_TRANSFORM = Corruption(

@@ -148,7 +148,7 @@ def _upper_left(seed: Seed, size: int, decay: float, height: int, width: int) ->
     # one piece of memory: the C library gives several large ones back to the system, and each new page takes microseconds
     room = np.empty(4 * rows * columns + side * side, np.float32)
     part, draws = room[: 4 * rows * columns].reshape(2 * rows, 2 * columns), room[4 * rows * columns :]
-    _deal(seed, 2 * side * side, 0, draws)
+    deal(seed, 2 * side * side, 0, draws)
     coarse, swing = _diamond_square(draws, side, decay)
     lows, highs = coarse.min(axis=1), coarse.max(axis=1)
     lowest, highest, reach = lows.min(), highs.max(), 2.01 * swing + 1
@@ -166,7 +166,7 @@ def _to_unit(field: NDArray[np.float32], lowest: np.float32, span: np.float32) -
 
 
 @compiled
-def _deal(seed: Seed, half: int, first: int, draws: NDArray[np.float32]) -> None:
+def deal(seed: Seed, half: int, first: int, draws: NDArray[np.float32]) -> None:
     """Writes draws from number `first` on, of twice `half` that `symmetric_draws` would make: the first half of them are
     lower halves of words, the others upper ones.
     """
@@ -204,19 +204,19 @@ def _last_level(
         for own in range(y if made == y - 1 else y - 1, y + 1):  # those above are needed too
             at = own % side
             row, below, middle = coarse[at], coarse[(at + 1) % side], middles[own % 2]
-            _deal(seed, 2 * points, points - 1 + at * side, draws)
+            deal(seed, 2 * points, points - 1 + at * side, draws)
             for x in range(side - 1):
                 middle[x] = (row[x] + below[x] + row[x + 1] + below[x + 1]) * quarter + swing * draws[x]
             middle[-1] = (row[-1] + below[-1] + row[0] + below[0]) * quarter + swing * draws[-1]
         made = y
         row, below, middle, middle_above = coarse[y], coarse[(y + 1) % side], middles[y % 2], middles[(y - 1) % 2]
         wanted = side if doubtful[y] else columns
-        _deal(seed, 2 * points, 2 * points - 1 + y * side, draws[:wanted])
+        deal(seed, 2 * points, 2 * points - 1 + y * side, draws[:wanted])
         for x in range(min(wanted, side - 1)):
             uppers[x] = (middle[x] + middle_above[x] + row[x] + row[x + 1]) * quarter + swing * draws[x]
         if wanted == side:
             uppers[-1] = (middle[-1] + middle_above[-1] + row[-1] + row[0]) * quarter + swing * draws[-1]
-        _deal(seed, 2 * points, 3 * points - 1 + y * side, draws[:wanted])
+        deal(seed, 2 * points, 3 * points - 1 + y * side, draws[:wanted])
         lefts[0] = (row[0] + below[0] + middle[0] + middle[-1]) * quarter + swing * draws[0]
         for x in range(1, wanted):
             lefts[x] = (row[x] + below[x] + middle[x] + middle[x - 1]) * quarter + swing * draws[x]
