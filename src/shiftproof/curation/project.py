@@ -165,6 +165,11 @@ class Project:
         return tuple(item.id for item in self.items if item.role == "asked")
 
     @cached_property
+    def gold(self) -> Sequence[str]:
+        """The ids of the gold items."""
+        return tuple(item.id for item in self.items if item.role == "gold")
+
+    @cached_property
     def training(self) -> Sequence[Item]:
         """The training items."""
         return tuple(item for item in self.items if item.role == "training")

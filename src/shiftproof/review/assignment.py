@@ -22,34 +22,39 @@ GOLD_EVERY = 10
 
 
 def assign_items(
-    project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK, closed: Set[str] = frozenset()
+    project: Project,
+    database: Database,
+    reviewer: int,
+    *,
+    chunk: int = CHUNK,
+    closed: Set[str] = frozenset(),
+    order: Sequence[str] | None = None,
 ) -> list[str]:
     """Assigns the next items to a reviewer: first those that others have already, so that verdicts come soon.
 
     Nobody gets an item twice, or one of a closed group, and no item goes to more than `readers_each` reviewers. Gold items
     are mixed in and go to everybody, unless they are a qualification. Where flags are verified and nothing is left to read,
-    flagged items follow, which go to everybody who takes part.
+    flagged items follow, which go to everybody who takes part. `order` is `asked_in_order`, where it is known already.
     """
-    assigned = _assign_unread(project, database, reviewer, chunk, closed)
+    if order is None:
+        order = asked_in_order(project, reviewer)
+    assigned = _assign_unread(project, database, reviewer, chunk, closed, order)
     if assigned or project.verify is None:
         return assigned
     return _assign_flagged(project, database, reviewer, chunk, find_flagged(project, database), closed)
 
 
-def _assign_unread(project: Project, database: Database, reviewer: int, chunk: int, closed: Set[str]) -> list[str]:
-    gold = [item.id for item in project.items if item.role == "gold" and project.pass_mark is None]
+def _assign_unread(
+    project: Project, database: Database, reviewer: int, chunk: int, closed: Set[str], order: Sequence[str]
+) -> list[str]:
+    gold = () if project.pass_mark is not None else project.gold
     sort_key = own_order(project, reviewer)
 
     def choose(assigned: AssignedItems) -> list[str]:
-        reviewers = assigned.reviewers
-        free = sorted(free_items(project, assigned, closed), key=reviewers.__getitem__, reverse=True)
-        fewest = reviewers[free[:chunk][-1]] if free else 0
-        # only among items with as many reviewers as the last of the chunk does the reviewer's order decide
-        sure = [item for item in free[:chunk] if reviewers[item] > fewest]
-        drawn = [item for item in free if reviewers[item] == fewest]
-        drawn.sort(key=sort_key)
+        # a stable sort: among items with as many reviewers, the reviewer's own order decides
+        free = sorted(free_items(project, assigned, closed, order), key=assigned.reviewers.__getitem__, reverse=True)
         # each chunk is in the reviewer's own order, or it would always begin with the items of others
-        chosen = sorted([*sure, *drawn[: chunk - len(sure)]], key=sort_key)
+        chosen = sorted(free[:chunk], key=sort_key)
         known = sorted((item for item in gold if item not in assigned.own), key=sort_key)
         return _mixed(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
@@ -100,20 +105,28 @@ def find_flagged(project: Project, database: Database) -> Flagged:
     return Flagged(project, items, database.unanswered_items(), database.unblinded_items())
 
 
-def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str]]:
+def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[bytes, bytes]]:
     """The sort key of a reviewer's own order; items compared with one class stay together."""
+    by_id, key = project.by_id, _pseudo_random_key(reviewer, project.seed)
 
-    def sort_key(item: str) -> tuple[str, str]:
-        beside, own = project.by_id[item].beside, _pseudo_random(item, reviewer, project.seed)
-        return own if beside is None else _pseudo_random(beside, reviewer, project.seed), own
+    def sort_key(item: str) -> tuple[bytes, bytes]:
+        beside, own = by_id[item].beside, key(item)
+        return own if beside is None else key(beside), own
 
     return sort_key
 
 
-def free_items(project: Project, assigned: AssignedItems, closed: Set[str] = frozenset()) -> list[str]:
-    """The items that still need a reader, and that the reviewer may be assigned."""
+def asked_in_order(project: Project, reviewer: int) -> list[str]:
+    """The items to be reviewed in a reviewer's own order, which takes longer to find than all else of an assignment."""
+    return sorted(project.asked, key=own_order(project, reviewer))
+
+
+def free_items(
+    project: Project, assigned: AssignedItems, closed: Set[str] = frozenset(), order: Sequence[str] | None = None
+) -> list[str]:
+    """The items that still need a reader, and that the reviewer may be assigned; in the project's order, or another."""
     reviewers, own, most = assigned.reviewers, assigned.own, project.readers_each
-    free = [item for item in project.asked if item not in own and reviewers[item] < most]
+    free = [item for item in (project.asked if order is None else order) if item not in own and reviewers[item] < most]
     return [item for item in free if project.by_id[item].group not in closed] if closed else free
 
 
@@ -184,11 +197,12 @@ def _group_members(project: Project, items: Iterable[str]) -> list[str]:
 
 def _mixed(items: Sequence[str], gold: Sequence[str], reviewer: int, seed: int) -> list[str]:
     """Items in their order, with gold items inserted at unpredictable positions."""
-    order = list(items)
+    order, key = list(items), _pseudo_random_key(reviewer, seed)
     for item in gold:
-        order.insert(int(_pseudo_random(f"gold {item}", reviewer, seed), 16) % (len(order) + 1), item)
+        order.insert(int.from_bytes(key(f"gold {item}"), "big") % (len(order) + 1), item)
     return order
 
 
-def _pseudo_random(item: str, reviewer: int, seed: int) -> str:
-    return hashlib.blake2b(f"{seed}\0{reviewer}\0{item}".encode(), digest_size=8).hexdigest()
+def _pseudo_random_key(reviewer: int, seed: int) -> Callable[[str], bytes]:
+    begin = f"{seed}\0{reviewer}\0".encode()
+    return lambda text: hashlib.blake2b(begin + text.encode(), digest_size=8).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,8 +19,17 @@ _VERSION = sa.cast(facts.c.value, sa.BigInteger)
 NEXT_VERSION = sa.update(facts).where(_IS_VERSION).values(value=sa.cast(_VERSION + 1, sa.Text)).returning(_VERSION)
 CURRENT_VERSION = sa.select(_VERSION).where(_IS_VERSION)
 ALL_ASSIGNMENTS = sa.select(assignments.c.reviewer, assignments.c.item)
-LAST_POSITION = sa.select(sa.func.max(assignments.c.position)).where(assignments.c.reviewer == sa.bindparam("reviewer"))
+LAST_POSITIONS = (
+    sa.select(assignments.c.reviewer, sa.func.max(assignments.c.position).label("last"))
+    .where(assignments.c.reviewer.in_(sa.bindparam("reviewers", expanding=True)))
+    .group_by(assignments.c.reviewer)
+)
 INSERT_ASSIGNMENTS = sa.insert(assignments)
+# a statement of each row would be sent and answered by itself
+INSERT_ARRAYS = sa.text(
+    "INSERT INTO assignments (reviewer, item, position)"
+    " SELECT * FROM unnest(CAST(:reviewer AS int[]), CAST(:item AS text[]), CAST(:position AS int[]))"
+)
 
 
 class AssignedItems(NamedTuple):
@@ -41,17 +50,30 @@ class Assignments:
     def of(self, reviewer: int) -> AssignedItems:
         return AssignedItems(self.reviewers.copy(), frozenset(self.own[reviewer]))
 
-    def add(self, connection: sa.Connection, reviewer: int, items: Iterable[str]) -> list[str]:
-        """Appends those of some items that are new to a reviewer to their assignments; the new ones."""
-        new = [item for item in dict.fromkeys(items) if item not in self.own[reviewer]]
-        last = connection.execute(LAST_POSITION, {"reviewer": reviewer}).scalar()
-        start = 0 if last is None else last + 1
-        rows = [{"reviewer": reviewer, "item": item, "position": start + index} for index, item in enumerate(new)]
-        if rows:
-            connection.execute(INSERT_ASSIGNMENTS, rows)
-            self.own[reviewer].update(new)
-            self.reviewers.update(new)
+    def note(self, reviewer: int, items: Iterable[str]) -> list[str]:
+        """Those of some items that are new to a reviewer, who has them from now on; `insert` is to follow."""
+        own = self.own[reviewer]
+        new = [item for item in dict.fromkeys(items) if item not in own]
+        own.update(new)
+        self.reviewers.update(new)
         return new
+
+    def insert(self, connection: sa.Connection, given: Collection[tuple[int, Sequence[str]]]) -> None:
+        """Writes new items behind those that each reviewer has; of one who is there twice, in this order."""
+        people = {reviewer for reviewer, new in given if new}
+        if not people:
+            return
+        found = connection.execute(LAST_POSITIONS, {"reviewers": sorted(people)})
+        last = {row.reviewer: row.last for row in found}
+        rows = []
+        for reviewer, new in given:
+            start = last.get(reviewer, -1) + 1
+            last[reviewer] = start + len(new) - 1
+            rows += [{"reviewer": reviewer, "item": item, "position": start + index} for index, item in enumerate(new)]
+        if connection.dialect.name == "postgresql":
+            connection.execute(INSERT_ARRAYS, {name: [row[name] for row in rows] for name in rows[0]})
+        else:
+            connection.execute(INSERT_ASSIGNMENTS, rows)
 
     def remove(self, reviewer: int, items: Iterable[str]) -> None:
         self.own[reviewer].difference_update(items)

@@ -64,6 +64,13 @@ class VoteCheck(NamedTuple):
     is_stored: bool  # the very vote was sent before
 
 
+class _Wish(NamedTuple):
+    """A reviewer who is to be assigned items, and what picks them from the assignments so far."""
+
+    reviewer: int
+    choose: Callable[[AssignedItems], Sequence[str]]
+
+
 class Tally(NamedTuple):
     """Progress of a reviewer."""
 
@@ -137,6 +144,9 @@ class Database:
         self._write_lock: AbstractContextManager[Any] = lock if self._engine.dialect.name == "sqlite" else nullcontext()
         self._vote_writer = vote_table.VoteWriter(self._engine, lock)
         self._assignments = AssignmentCache()
+        # who wants items while others get theirs shares the next transaction with all who wait
+        turn = lock if self._engine.dialect.name == "sqlite" else threading.Lock()
+        self._assigner: vote_table.Batches[_Wish, list[str]] = vote_table.Batches(self._assign_all, turn)
         make_ready(self._engine)
 
     def close(self) -> None:
@@ -199,8 +209,21 @@ class Database:
 
     def assign(self, reviewer: int, choose: Callable[[AssignedItems], Sequence[str]]) -> list[str]:
         """Assigns the items that `choose` picks from the assignments so far; nobody else is assigned any meanwhile."""
-        with self._write_lock, self._assignments.changing(self._engine) as (connection, current):
-            return current.add(connection, reviewer, choose(current.of(reviewer)))
+        return self._assigner.run(_Wish(reviewer, choose))
+
+    def _assign_all(self, wishes: Sequence[_Wish]) -> list[list[str] | Exception]:
+        """Assigns to several reviewers in one transaction, one after the other; to each alone where one fails."""
+        try:
+            with self._assignments.changing(self._engine) as (connection, current):
+                chosen = [
+                    (wish.reviewer, current.note(wish.reviewer, wish.choose(current.of(wish.reviewer)))) for wish in wishes
+                ]
+                current.insert(connection, chosen)
+            return [items for _, items in chosen]
+        except Exception as problem:
+            if len(wishes) == 1:
+                return [problem]
+            return [outcome for wish in wishes for outcome in self._assign_all([wish])]
 
     def assign_to_all(
         self,
@@ -216,7 +239,9 @@ class Database:
             items = choose(current.of(reviewer))
             present = connection.execute(sa.select(reviewers.c.id).where(reviewers.c.present.is_not(None))).scalars()
             people = sorted({reviewer, *present})
-            return {person: current.add(connection, person, sorted(items, key=order(person))) for person in people}
+            given = {person: current.note(person, sorted(items, key=order(person))) for person in people}
+            current.insert(connection, given.items())
+            return given
 
     def mark_present(self, reviewer: int) -> None:
         """Records that a reviewer takes part from now on, if they did not."""

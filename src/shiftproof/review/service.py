@@ -15,6 +15,7 @@ from shiftproof.curation.reviewers import part_for
 from shiftproof.errors import BadInput
 from shiftproof.review.assignment import (
     Flagged,
+    asked_in_order,
     assign_items,
     find_closed_groups,
     find_flagged,
@@ -87,6 +88,7 @@ class ReviewService:
         self.project, self.database = project, database
         self._secret = database.secret()
         self._parts: dict[str, Project] = {}
+        self._orders: dict[int, Sequence[str]] = {}
         self._left = TTLCache(self._count_left, CACHE_SECONDS)
         self._kept = TTLCache(self._count_kept, CACHE_SECONDS)
         self._closed: TTLCache[None, Set[str]] = TTLCache(lambda _: find_closed_groups(project, database), CACHE_SECONDS)
@@ -120,6 +122,12 @@ class ReviewService:
         if reviewer not in self._parts:
             self._parts[reviewer] = part_for(self.project, reviewer)
         return self._parts[reviewer]
+
+    def _order_of(self, reviewer: Reviewer) -> Sequence[str]:
+        """The items in a reviewer's own order, computed once for each."""
+        if reviewer.id not in self._orders:
+            self._orders[reviewer.id] = asked_in_order(self.part_for(reviewer.name), reviewer.id)
+        return self._orders[reviewer.id]
 
     def training(self, reviewer: Reviewer) -> Sequence[Item]:
         """The training items of a reviewer."""
@@ -159,11 +167,13 @@ class ReviewService:
         `exclude` are opaque names of items that the page has already.
         """
         excluded = {self.items[name].id for name in exclude if name in self.items}
+        order = self._order_of(reviewer)  # with the first page, before everybody wants new items at once
         waiting = self._waiting(reviewer, round_, count, excluded)
         if round_ == "first" and len(waiting) < count and self.project.verify is not None:
             self.database.mark_present(reviewer.id)  # flagged items go to whoever is present, also with nothing left to read
         while round_ == "first" and len(waiting) < count and (left := self._still_left(reviewer.id)):
-            assigned = assign_items(self.part_for(reviewer.name), self.database, reviewer.id, closed=self._closed.get(None))
+            part, closed = self.part_for(reviewer.name), self._closed.get(None)
+            assigned = assign_items(part, self.database, reviewer.id, closed=closed, order=order)
             new = [self.project.by_id[item] for item in assigned]
             asked = sum(item.role == "asked" for item in new)
             # where none is assigned, others were assigned what was left
