@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,18 @@ def browser() -> Iterator[Browser]:
         opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[None]:
+    """Heads are fitted by one process for all tests of a file: starting one takes longer than most fits."""
+    from shiftproof.runs.workers import Workers
+    from shiftproof.training import cross_validated, heads
+
+    with Workers(1) as pool, pytest.MonkeyPatch.context() as patch:
+        for module in (heads, cross_validated):
+            patch.setattr(module, "Workers", lambda _count: nullcontext(pool))
+        yield
 
 
 @pytest.fixture

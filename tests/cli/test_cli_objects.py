@@ -166,8 +166,16 @@ def test_sizes_that_are_none_are_refused(shiftproof: Shiftproof, boxes: Path) ->
     assert "sizes should be some of 8 to 4096" in ran.err
 
 
+@pytest.fixture(scope="module")
+def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store for the tests on real photos: what they ask alike is answered once."""
+    return tmp_path_factory.mktemp("real") / "runs"
+
+
 @pytest.mark.real
-def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(shiftproof: Shiftproof, real_data: Path) -> None:
+def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(
+    shiftproof: Shiftproof, real_data: Path, real_runs: Path
+) -> None:
     """99 photos with the box of their class drawn by eye: EfficientNet-Lite0 crops a tight box once more."""
     location = f"coco:{BOXES}?images={real_data / 'ilsvrc-sample-1000'}"
     ran = shiftproof(
@@ -178,6 +186,8 @@ def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(shiftproof: Sh
         "objects,input-sizes",
         "--input-sizes",
         "96,160",
+        "--store",
+        real_runs,
         "--quiet",
         "-o",
         "r.html",
@@ -199,13 +209,13 @@ def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(shiftproof: Sh
 
 @pytest.mark.real
 def test_crops_of_real_objects_at_their_scale_are_what_a_plain_loop_comes_to(
-    shiftproof: Shiftproof, real_data: Path
+    shiftproof: Shiftproof, real_data: Path, real_runs: Path
 ) -> None:
     """Every box cut out and resized by Pillow, and shown to EfficientNet-Lite0 built for that size."""
     photos = real_data / "ilsvrc-sample-1000"
     ran = shiftproof(
         *("run", "lite:0", f"coco:{BOXES}?images={photos}", "--studies", "objects", "--views", "crop"),
-        *("--quiet", "-o", "r.html", "--json"),
+        *("--store", real_runs, "--quiet", "-o", "r.html", "--json"),
     )
     assert ran.code == 0, ran.err
     found = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "scaled_crop_accuracy"]

@@ -6,8 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from command import Shiftproof
 from toys import save_colour_network
+
+pytestmark = pytest.mark.usefixtures("one_worker")
 
 
 def test_a_model_is_trained_run_and_listed(shiftproof: Shiftproof, tmp_path: Path, draw_photos: Callable[..., Path]) -> None:

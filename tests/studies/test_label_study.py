@@ -21,6 +21,8 @@ from shiftproof.studies.measure import loader_of, measure
 from shiftproof.studies.options import Context
 from shiftproof.types import Classes, Classifier, Dataset, DatasetRef, Gallery, Measurement, ModelRef, Run, Seen, Skipped
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 COUNT = 20
 
 

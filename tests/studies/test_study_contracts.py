@@ -13,7 +13,7 @@ from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.judging import Judged
 from shiftproof.runs.plan import KnownInputs, measurable
-from shiftproof.types import Classes, Curve, Gallery, Measurement, Predictions, Sample, Study
+from shiftproof.types import Classes, Curve, Finding, Gallery, Measurement, Predictions, Sample, Study
 from studies.contracts import check_number, findings_of, skipped_by
 
 CASES = [
@@ -55,9 +55,21 @@ def case(request: pytest.FixtureRequest, predictions_of: Any) -> tuple[str, Pred
     return request.param, first, second
 
 
+FOUND: dict[tuple[str, str], list[Finding]] = {}
+"""By study and case: what the first test finds twice alike is not measured again by those after it."""
+
+
+def found_by(name: str, case: Any, stored: Any) -> list[Finding]:
+    title, first, second = case
+    if (name, title) not in FOUND:
+        store = stored(first=first, second=second)
+        FOUND[name, title] = findings_of(catalog.STUDIES.load(name).load_study()(store.models, store.dataset), store.load)
+    return FOUND[name, title]
+
+
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_a_study_names_its_runs_first_reads_no_others_and_repeats(name: str, case: Any, stored: Any) -> None:
-    _, first, second = case
+    title, first, second = case
     store = stored(first=first, second=second)
     study = catalog.STUDIES.load(name).load_study()(store.models, store.dataset)
     runs = study.runs()
@@ -68,14 +80,13 @@ def test_a_study_names_its_runs_first_reads_no_others_and_repeats(name: str, cas
     assert set(store.asked) <= set(runs)
     assert repr(findings) == repr(again)
     assert findings or reasons
+    FOUND[name, title] = findings
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention(name: str, case: Any, stored: Any) -> None:
-    title, first, second = case
-    store = stored(first=first, second=second)
-    findings = findings_of(catalog.STUDIES.load(name).load_study()(store.models, store.dataset), store.load)
-    for found in findings:
+    title, first, _ = case
+    for found in found_by(name, case, stored):
         assert found.about["dataset"] == "photos"
         if isinstance(found, Gallery):
             assert {item.id for item in found.items} <= set(first.ids)
@@ -96,9 +107,7 @@ def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention
 
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_a_verdict_has_words_for_every_number_that_may_be_a_weakness(name: str, case: Any, stored: Any) -> None:
-    _, first, second = case
-    store, kind = stored(first=first, second=second), catalog.STUDIES.load(name)
-    judge, findings = kind.load_verdict(), findings_of(kind.load_study()(store.models, store.dataset), store.load)
+    judge, findings = catalog.STUDIES.load(name).load_verdict(), found_by(name, case, stored)
     judged = Judged("first", [found for found in findings if found.about.get("model") == "first"])
     for candidate in judge.candidates(judged) if judge else ():
         assert candidate.section
@@ -132,7 +141,7 @@ def test_what_a_study_foresees_is_what_happens(name: str, case: Any, stored: Any
     classes = first.classes or Classes(tuple("abcdefg"))
     images = ImageList("photos", samples, classes, lambda _: None)  # type: ignore[arg-type, return-value]
     known = KnownInputs(lambda _: images, [first.classes, second.classes], Scoring())
-    foreseen, found = measurable([study], known)[1], findings_of(study, store.load)
+    foreseen, found = measurable([study], known)[1], found_by(name, case, stored)
     assert not (foreseen and found)
     if title == "unlabelled":
         assert bool(foreseen) == (not found), "nothing will be measured, and nobody was told"

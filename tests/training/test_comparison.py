@@ -25,6 +25,8 @@ from shiftproof.types import Caution, Condition, Measurement, Results, Run, Skip
 from toys import save_colour_network
 from training.small_jobs import noisy_colours
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 SHIFTS = ("clean", "fog", "snow", "gaussian_noise", "jpeg_compression")
 BETTER = {
     "baseline": (0.0, 0.0),  # on clean images, on shifts

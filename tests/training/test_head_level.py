@@ -21,6 +21,8 @@ from shiftproof.types import Classes, Classifier, Sample
 from small_tflite import SmallNetwork, tflite_bytes
 from toys import save_colour_network, small_transformer
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 Draw = Callable[..., Path]
 
 

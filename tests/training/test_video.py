@@ -24,6 +24,8 @@ from shiftproof.training.video import evenly_spread
 from shiftproof.types import Classes, Sample
 from toys import COLOURS, save_colour_network
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 SETTINGS = ModelSettings(preprocess="squash,size=16,mean=0,std=1")
 
 
