@@ -11,9 +11,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: setup
 	@$(BIN)/shiftproof demo
 
-# files side by side, and each in one process: its tests share what is slow to make
+# files side by side, and each in one process: its tests share what is slow to make; the processes fill the cores, so that
+# libraries of linear algebra with threads of their own would only wait for one another, and that is spinning
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 test: setup-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(SIDE_BY_SIDE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 # which lines and branches no test runs; takes half as long again
 coverage: setup-test
@@ -60,7 +62,7 @@ test-trackers: setup-test
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
 LOWEST := .venv-lowest
 test-lowest: $(LOWEST)/.made
-	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(SIDE_BY_SIDE) $(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 $(LOWEST)/.made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LOWEST)
