@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from shiftproof import cores
 
@@ -47,6 +48,7 @@ def test_affinity_and_a_workers_share_are_heeded(monkeypatch: pytest.MonkeyPatch
 def test_matrices_are_factorised_on_one_thread_and_multiplied_on_as_many_as_before() -> None:
     threadpoolctl = pytest.importorskip("threadpoolctl")
     np.linalg.eigh(np.eye(2))
+    scipy.linalg.eigh(np.eye(2))  # which brings a library of its own
 
     def threads() -> list[int]:
         return [one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
