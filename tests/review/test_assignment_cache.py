@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 
+from patience import PATIENCE
 from shiftproof.review import assignment_cache
 from shiftproof.review.assignment_cache import AssignedItems
 from shiftproof.review.database import Database
@@ -105,3 +111,46 @@ def test_what_nobody_else_changed_is_read_once(database: Database, monkeypatch: 
         database.assign(ada, lambda _, item=item: [item])  # type: ignore[misc]
         assert database.assigned_items(ada).own == frozenset("abc"[: "abc".index(item) + 1])
     assert len(reads) == 1
+
+
+def test_those_who_wait_share_a_transaction_and_one_that_fails_holds_up_no_other(database: Database) -> None:
+    people = [invited(database, name) for name in ("Ada", "Ben", "Cem", "Dee")]
+    commits: list[object] = []
+    event.listen(database._engine, "commit", commits.append)
+
+    def given(*wishes: tuple[int, Callable[[AssignedItems], list[str]]]) -> list[Any]:
+        """What those get who come while another is at it."""
+        begun = threading.Event()
+
+        def wait(_has: AssignedItems) -> list[str]:
+            begun.set()
+            until(lambda: database._assigner.waiting == len(wishes))
+            return []
+
+        with ThreadPoolExecutor(len(people)) as threads:
+            first = threads.submit(database.assign, people[0], wait)
+            assert begun.wait(PATIENCE)
+            others = [threads.submit(database.assign, *wish) for wish in wishes]
+            first.result()
+            return [one.exception() or one.result() for one in others]
+
+    def fail(_has: AssignedItems) -> list[str]:
+        raise RuntimeError("in the middle")
+
+    def all_of(has: AssignedItems) -> list[str]:
+        return [item for item in "ab" if has.reviewers[item] < 2]
+
+    found = given(*((person, all_of) for person in people[1:]))
+    assert sorted(found) == [[], ["a", "b"], ["a", "b"]], "the last of them sees what the others got just before"
+    assert len(commits) == 2
+    problem, mine = given((people[1], fail), (people[2], lambda _: ["c"]))
+    assert isinstance(problem, RuntimeError)
+    assert mine == ["c"]
+    assert database.assigned_items(people[2]).own >= {"c"}
+
+
+def until(met: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
