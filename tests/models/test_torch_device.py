@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,11 +51,13 @@ class LateEvent:
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.work: Callable[[], object] | None = work
+        self.waiting = Lock()
 
     def synchronize(self) -> None:
-        work, self.work = self.work, None
-        if work is not None:
-            work()
+        with self.waiting:  # a second thread waits until the first has done the work
+            if self.work is not None:
+                self.work()
+            self.work = None
 
 
 class LateGpu:

@@ -121,8 +121,9 @@ class Transfers:
         with _taken(self._up) as buffer:
             (staged,) = buffer.take([batch], self._accelerator)
             staged.copy_(batch)
-            tensor, buffer.in_use = self._accelerator.upload(staged)
-        return Uploaded(tensor, buffer.in_use)
+            tensor, event = self._accelerator.upload(staged)
+            buffer.in_use = event
+        return Uploaded(tensor, event)  # by now the buffer may be another thread's
 
     def arrived(self, uploaded: Uploaded) -> Tensor:
         """The batch on the device, for what is computed from now on."""
