@@ -465,8 +465,10 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_providers_compute_in_single_precision_with_the_threads_asked_for(make_onnx: Any, providers: Any) -> None:
-    load(make_onnx(), device="openvino", threads=6)(batch())
-    told = {"device_type": "CPU", "precision": "FP32", "num_of_threads": "4", "num_streams": "4"}
+    model = load(make_onnx(), device="openvino", threads=6)
+    model(batch())
+    told = {"device_type": "CPU", "precision": "FP32", "num_of_threads": "6"}
+    told["num_streams"] = str(model.concurrent_batches)
     assert providers == {"OpenVINOExecutionProvider": told, "CPUExecutionProvider": {}}
     providers.clear()
     load(make_onnx(), device="cuda")(batch())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from shiftproof.models import load_detector, load_model
 from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.models.options import ModelOptions
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -49,11 +51,13 @@ class LateEvent:
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.work: Callable[[], object] | None = work
+        self.waiting = Lock()
 
     def synchronize(self) -> None:
-        work, self.work = self.work, None
-        if work is not None:
-            work()
+        with self.waiting:  # a second thread waits until the first has done the work
+            if self.work is not None:
+                self.work()
+            self.work = None
 
 
 class LateGpu:
@@ -163,7 +167,7 @@ def test_boxes_of_a_batch_come_back_together(gpu: LateGpu, tmp_path: Path) -> No
     detector = load_detector(f"torch:{tmp_path / 'networks.py'}:Boxes", classes=["a", "b", "c"], preprocess="squash,size=16")
     gpu.downloads = 0
     images = batches(1, images=4)[0]
-    found = detector.detect(images, [(16, 16)] * 4)  # type: ignore[attr-defined]
+    found = detector.detect(images, [(16, 16)] * 4)
     assert gpu.downloads == 1
     for image, one in zip(images, found, strict=True):
         top = 1 / (1 + np.exp(-image.mean(dtype=np.float64)))
@@ -242,13 +246,13 @@ def test_only_a_network_of_convolutions_below_float32_on_a_gpu_is_laid_out_by_ch
     def laid_out(name: str, kind: str, **options: Any) -> bool:
         with monkeypatch.context() as patch:
             real = torch.device
-            patch.setattr(torch_models.torch, "device", lambda _: SimpleNamespace(type=kind))
+            patch.setattr(torch, "device", lambda _: SimpleNamespace(type=kind))
             patch.setattr(torch.nn.Module, "to", lambda self, *_, **__: self)
             patch.setattr(torch_models, "transfers_of", lambda _: None)
             options = {"device": kind, **options}
             namespace: dict[str, Any] = {}
             exec(NETWORKS, namespace)
-            network = torch_models.network_of(namespace[name](), torch_models.ModelOptions(**options))
+            network = torch_models.network_of(namespace[name](), ModelOptions(**options))
             assert torch.device is not real
         return network.channels_last
 

@@ -151,9 +151,8 @@ def classifier_of(
         return with_outputs(read(), [layer.features, extra])
 
     session = session_of(shown)
-    batch_size, by_batch = facts.batch_size, ()
-    if batch_size is None and graph.quantises_by_batch():
-        batch_size, by_batch = 1, (ONE_AT_A_TIME,)
+    alone = facts.batch_size is None and graph.quantises_by_batch()
+    batch_size, by_batch = (1, [ONE_AT_A_TIME]) if alone else (facts.batch_size, [])
     saliency = saliency_of(graph, output.name, read, session_of, batch_size)
     provider, provider_notes = own_provider(graph, session)
     choices = {"features": layer.features, "output": output.name, "extra": extra, "provider": provider}

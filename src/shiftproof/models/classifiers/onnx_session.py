@@ -126,7 +126,7 @@ class OnnxSession:
         if self.provider == PROVIDERS["openvino"]:
             # it would round to bfloat16 by itself on processors that have it
             precise = {"device_type": "CPU", "precision": "FP32"}
-            in_all = self.threads * self.concurrent_batches
+            in_all = self.threads + self.concurrent_batches - 1
             return {**precise, "num_of_threads": str(in_all), "num_streams": str(self.concurrent_batches)}
         return {"use_tf32": "0"} if self.provider == PROVIDERS["cuda"] else {}
 

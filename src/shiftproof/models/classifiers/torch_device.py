@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ class Accelerator(Protocol):
     def upload(self, staged: Tensor) -> tuple[Tensor, Event]:
         """A copy on the device, and when it is there."""
 
-    def wait_for(self, uploaded: Tensor, event: Event) -> None:
+    def wait_for(self, uploaded: Tensor, event: Any) -> None:
         """Lets what is computed from now on begin after the event."""
 
     def download(self, tensors: Sequence[Tensor], staged: Sequence[Tensor]) -> Event:
@@ -46,7 +46,7 @@ class Cuda:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.uploads = torch.cuda.Stream(device)
+        self.uploads: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch has no types for it
 
     def page_locked(self, size: int) -> Tensor:
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
@@ -56,7 +56,7 @@ class Cuda:
             tensor = staged.to(self.device, non_blocking=True)
         return tensor, self._event(self.uploads)
 
-    def wait_for(self, uploaded: Tensor, event: torch.cuda.Event) -> None:  # type: ignore[override]  # its own events
+    def wait_for(self, uploaded: Tensor, event: Any) -> None:
         computing = torch.cuda.current_stream(self.device)
         computing.wait_event(event)
         # its memory belongs to the stream of uploads, which would give it to the next one while it is computed with
@@ -70,7 +70,7 @@ class Cuda:
     @staticmethod
     def _event(stream: torch.cuda.Stream) -> Event:
         # waiting for it leaves the core to the workers
-        event = torch.cuda.Event(blocking=True)
+        event: torch.cuda.Event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # as above
         event.record(stream)
         return event
 
@@ -121,8 +121,9 @@ class Transfers:
         with _taken(self._up) as buffer:
             (staged,) = buffer.take([batch], self._accelerator)
             staged.copy_(batch)
-            tensor, buffer.in_use = self._accelerator.upload(staged)
-        return Uploaded(tensor, buffer.in_use)
+            tensor, event = self._accelerator.upload(staged)
+            buffer.in_use = event
+        return Uploaded(tensor, event)  # by now the buffer may be another thread's
 
     def arrived(self, uploaded: Uploaded) -> Tensor:
         """The batch on the device, for what is computed from now on."""
@@ -169,7 +170,7 @@ def tensor_float(device: torch.device, allowed: bool) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    places = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    places: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     before = [place.allow_tf32 for place in places]
     try:
         for place in places:
