@@ -18,6 +18,7 @@ from shiftproof.corruptions.kernels.filters import (
     from_pixels,
     gaussian,
     gaussian_kernel,
+    strips,
     zoom_places,
 )
 from shiftproof.types import Image
@@ -26,10 +27,19 @@ Displacements: TypeAlias = NDArray[np.int8]
 """Where pixels are taken from, (rounds, pixels, 2): steps to the right and down, in the order of the visits."""
 
 
+SAMPLES_AT_ONCE = 1 << 20  # are worked on as floats or sums: large pictures in strips
+
+
 def blurred(image: Image, sigma: float) -> Image:
     """The image under a gaussian window, cut to bytes."""
-    if sigma >= 0.7 or sigma == 0:
+    if sigma == 0 or (sigma >= 0.7 and image.size <= SAMPLES_AT_ONCE):
         return from_pixels(gaussian(image, sigma))
+    if sigma >= 0.7:
+        result, reach = np.empty_like(image), len(gaussian_kernel(sigma)) // 2
+        for rows, seen in strips(len(image), max(SAMPLES_AT_ONCE // image[0].size, 16 * reach), reach):
+            first = rows.start - seen.start
+            result[rows] = from_pixels(gaussian(image[seen], sigma)[first : first + rows.stop - rows.start])
+        return result
     # so narrow a window moves many pixels by less than single precision can tell from a whole level
     kernel = gaussian_kernel(sigma)
     exact = cv2.sepFilter2D(image, cv2.CV_64F, kernel, kernel, borderType=cv2.BORDER_REPLICATE)
@@ -60,6 +70,7 @@ def through_glass(image: Image, sigma: float, reach: int, steps: Displacements) 
     pixels = cv2.cvtColor(blurred(image, sigma), cv2.COLOR_RGB2RGBA).view(np.uint32)[:, :, 0]
     _take_from_neighbours(pixels, reach, steps)
     taken = cv2.cvtColor(pixels[:, :, None].view(np.uint8), cv2.COLOR_RGBA2RGB)
+    del pixels  # a third more than the image, while it is blurred
     return blurred(np.asarray(taken, np.uint8), sigma)
 
 
@@ -177,13 +188,15 @@ def under_disk(image: Image, disk: Disk) -> Image:
     across, first, last = across + left - margin, first + above - margin, last + above - margin
     beginning = np.concatenate([starts(np.arange(top, end + 1), x) for x, top, end in zip(across, first, last, strict=True)])
     flat = np.asarray(framed, np.uint8).reshape(-1)
-    sums = np.empty((height + 2 * margin, (width + 2 * margin) * channels), np.int32)
-    _move_down(flat, np.uint64(stride), beginning, starts(last, across), starts(first - 1, across), sums)
-    added = np.empty((height if len(disk.ring) else 0, width * channels), np.float32)
-    ring = starts(disk.ring[:, 0] + above, disk.ring[:, 1] + left)
-    _add_ring(flat, np.uint64(stride), ring, disk.ring_ends, disk.ring_weights, added)
-    spread = np.empty_like(image)
-    _soften(sums, disk.window * np.sqrt(disk.share), channels, added, spread.reshape(height, width * channels))
+    entering, leaving, spread = starts(last, across), starts(first - 1, across), np.empty_like(image)
+    ring, window = starts(disk.ring[:, 0] + above, disk.ring[:, 1] + left), disk.window * np.sqrt(disk.share)
+    for rows, _ in strips(height, SAMPLES_AT_ONCE // (width * channels)):
+        count, down = rows.stop - rows.start, np.uint64(rows.start * stride)
+        sums = np.empty((count + 2 * margin, (width + 2 * margin) * channels), np.int32)
+        _move_down(flat, np.uint64(stride), beginning + down, entering + down, leaving + down, sums)
+        added = np.empty((count if len(disk.ring) else 0, width * channels), np.float32)
+        _add_ring(flat, np.uint64(stride), ring + down, disk.ring_ends, disk.ring_weights, added)
+        _soften(sums, window, channels, added, spread[rows].reshape(count, width * channels))
     return spread
 
 
@@ -310,10 +323,10 @@ def zooms_of(height: int, width: int, factors: tuple[float, ...]) -> Zooms:
 
 def mean_with_zooms(image: Image, factors: tuple[float, ...]) -> Image:
     """The mean of the image and of its `clipped_zoom` at all factors, cut to bytes."""
-    mean = np.empty_like(image)
-    _cut_mean(
-        added_zooms(image, factors).reshape(-1), image.reshape(-1), np.float32(1 / (len(factors) + 1)), mean.reshape(-1)
-    )
+    mean, share = np.empty_like(image), np.float32(1 / (len(factors) + 1))
+    for rows, _ in strips(len(image), SAMPLES_AT_ONCE // image[0].size):
+        total = added_zooms(image, factors, rows)
+        _cut_mean(total.reshape(-1), image[rows].reshape(-1), share, mean[rows].reshape(-1))
     return mean
 
 
@@ -326,22 +339,26 @@ def _cut_mean(total: Pixels, image: Image, share: np.float32, mean: Image) -> No
         mean[place] = np.uint8(np.int32(level if level < most else most))
 
 
-def added_zooms(image: Image, factors: tuple[float, ...]) -> Pixels:
-    """The sum of the image's `clipped_zoom` at all factors."""
-    zooms = zooms_of(*image.shape[:2], factors)
-    total = np.empty((image.shape[0], image.shape[1] * CHANNELS), np.float32)
+def added_zooms(image: Image, factors: tuple[float, ...], rows: slice | None = None) -> Pixels:
+    """The sum of the image's `clipped_zoom` at all factors; all of its rows, or some."""
+    height, width = image.shape[:2]
+    zooms, wanted = zooms_of(height, width, factors), rows or slice(0, height)
+    sources, shares = zooms.rows[:, wanted], np.ascontiguousarray(zooms.row_shares[:, wanted])
+    first, past = min(int(sources.min()), wanted.start), min(max(int(sources.max()) + 2, wanted.stop), height)
+    total = np.empty((wanted.stop - wanted.start, width * CHANNELS), np.float32)
     _add_up(
-        image.astype(np.float32).reshape(-1),
-        zooms.rows,
-        zooms.row_shares,
+        image[first:past].astype(np.float32).reshape(-1),
+        sources - first,
+        shares,
         zooms.starts,
         zooms.taps,
         zooms.weights,
         np.uint64(zooms.side),
         int(factors[0] == 1),
+        np.uint64(wanted.start - first),
         total,
     )
-    return total.reshape(image.shape)
+    return total.reshape(-1, width, CHANNELS)
 
 
 @compiled
@@ -354,6 +371,7 @@ def _add_up(
     weights: Weights,
     side: np.uint64,
     known: int,
+    own: np.uint64,
     total: Pixels,
 ) -> None:
     height, width = np.uint64(total.shape[0]), np.uint64(total.shape[1])
@@ -364,7 +382,7 @@ def _add_up(
         row[:] = 0
         if known == 1:  # the zoom of 1
             for x in range(width):
-                row[x] = pixels[y * width + x]
+                row[x] = pixels[(own + y) * width + x]
         for zoom in range(known, len(rows)):
             share = row_shares[zoom, y]
             upper = np.uint64(rows[zoom, y]) * width

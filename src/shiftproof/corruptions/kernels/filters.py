@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -39,6 +40,17 @@ def _cut(pixels: Pixels, image: Image) -> None:
     guard, least, most = np.float32(6e-5), np.float32(0), np.float32(255)
     for place in range(pixels.size):
         image[place] = np.uint8(np.int32(min(max(pixels[place] + guard, least), most)))
+
+
+def strips(height: int, rows: int, reach: int = 0) -> Iterator[tuple[slice, slice]]:
+    """A picture in strips of so many rows, at least one: the rows of each, and all that a filter of this reach sees of it.
+
+    >>> list(strips(7, 4, 2))
+    [(slice(0, 4, None), slice(0, 6, None)), (slice(4, 7, None), slice(2, 7, None))]
+    """
+    for top in range(0, height, max(rows, 1)):
+        bottom = min(top + max(rows, 1), height)
+        yield slice(top, bottom), slice(max(top - reach, 0), min(bottom + reach, height))
 
 
 def gaussian(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -29,5 +31,24 @@ def jpeg85(image: Image) -> Image:
 
 def _saved(image: Image, quality: int, optimised: bool) -> NDArray[np.uint8]:
     options = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_OPTIMIZE, int(optimised)]
-    _, saved = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
+    _, saved = cv2.imencode(".jpg", _REVERSED.channels_of(image), options)
     return np.asarray(saved, np.uint8)
+
+
+class _Reversed(threading.local):
+    """Memory of each thread for a small image with its channels in OpenCV's order: to get it takes as long as to fill it."""
+
+    def __init__(self) -> None:
+        self.last = np.empty((0, 0, 3), np.uint8)
+
+    def channels_of(self, image: Image) -> Image:
+        if self.last.shape != image.shape:
+            room = np.empty_like(image)
+            self.last = room if image.size <= KEPT else self.last
+        else:
+            room = self.last
+        return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2BGR, dst=room), np.uint8)
+
+
+KEPT = 1 << 20  # bytes
+_REVERSED = _Reversed()

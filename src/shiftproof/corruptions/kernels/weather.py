@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions.kernels.compiled import compiled
 from shiftproof.corruptions.kernels.fields import Field, normals
-from shiftproof.corruptions.kernels.filters import clipped_zoom, gaussian, gaussian_kernel, zoom_places
+from shiftproof.corruptions.kernels.filters import clipped_zoom, gaussian, gaussian_kernel, strips, zoom_places
 from shiftproof.types import Image
 
 WATER = np.array([175, 238, 238], np.float32) / np.float32(255)
@@ -133,7 +133,7 @@ def drops(noise: Field, *, mean: float, spread: float, sigma: float, threshold: 
     layer = gaussian(noise, sigma)
     layer *= np.float32(spread)
     layer += np.float32(mean)
-    return np.asarray(cv2.threshold(layer, threshold, 0, cv2.THRESH_TOZERO)[1], np.float32)
+    return np.asarray(cv2.threshold(layer, threshold, 0, cv2.THRESH_TOZERO, dst=layer)[1], np.float32)
 
 
 RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
@@ -143,11 +143,8 @@ RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 def water(image: Image, layer: NDArray[np.floating], opacity: float) -> Image:
     """The image behind drops of water that catch the light along their rims; without drops the image itself."""
     thickness: NDArray[np.uint8] = (layer * 255).astype(np.uint8)
-    distance = cv2.distanceTransform(255 - cv2.Canny(thickness, 50, 150), cv2.DIST_L2, 5)
-    near = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)[1]
-    relief = cv2.equalizeHist(cv2.blur(near, (3, 3)).astype(np.uint8))
-    lit: Field = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, RELIEF), (3, 3)).astype(np.float32)
-    shine = thickness * lit
+    shine = _rims(thickness).astype(np.float32)
+    shine *= thickness
     brightest = shine.max()
     if brightest == 0:
         return image.copy()
@@ -156,6 +153,14 @@ def water(image: Image, layer: NDArray[np.floating], opacity: float) -> Image:
     result = np.empty_like(image)
     _add_water(image, shine, result)
     return result
+
+
+def _rims(thickness: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """How much light the surface throws back, by the distance to the nearest edge."""
+    distance = cv2.distanceTransform(255 - cv2.Canny(thickness, 50, 150), cv2.DIST_L2, 5)
+    cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC, dst=distance)
+    relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
+    return np.asarray(cv2.blur(cv2.filter2D(relief, cv2.CV_8U, RELIEF), (3, 3)), np.uint8)
 
 
 @compiled
@@ -172,13 +177,19 @@ def _add_water(image: Image, shine: Field, result: Image) -> None:
             out[place] = np.uint8(np.int32(min(level, np.float32(1)) * np.float32(255)))
 
 
+ROWS_AT_ONCE = 256  # have their spots softened
+
+
 def muddied(image: Image, layer: Field, softness: float) -> Image:
     """The image behind brown spots, opaque but for their edges, which are softened by `softness` pixels."""
     # double precision: pixels covered by less than 0.8 are left clean, and straight edges bring many of them close to it
     weights = gaussian_kernel(softness)
-    spots = cv2.sepFilter2D((layer > 0).astype(np.float64), cv2.CV_64F, weights, weights, borderType=cv2.BORDER_REPLICATE)
-    result = np.empty_like(image)
-    _cover_with_mud(image, spots.astype(np.float32), result)
+    result, reach = np.empty_like(image), len(weights) // 2
+    for rows, seen in strips(len(layer), ROWS_AT_ONCE, reach):
+        wet = (layer[seen] > 0).astype(np.float64)
+        spots = cv2.sepFilter2D(wet, cv2.CV_64F, weights, weights, borderType=cv2.BORDER_REPLICATE)
+        inner = spots.reshape(wet.shape)[rows.start - seen.start : rows.stop - seen.start]
+        _cover_with_mud(image[rows], inner.astype(np.float32), result[rows])
     return result
 
 
