@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import Contestant, cpu_race, save
+from harness import AGAIN, Contestant, cpu_race, figure, save
 from peers import peer_detectors, tell_who_races
 from shiftproof.metrics import auroc
 from shiftproof.metrics.accuracy import to_top5
+from shiftproof.ood import title_of
 from shiftproof.ood.mahalanobis import fit_mahalanobis
 from shiftproof.ood.nearest_neighbours import fit_knn, unit_length
 from shiftproof.ood.vim import fit_residual, fit_vim
@@ -82,7 +83,13 @@ def fit_races(training: Predictions) -> dict[str, float]:
             fit = partial(lambda make: make().fit_features(features, labels), made)
             races[name][f"{name} fit of {size:,}, pytorch-ood"] = Contestant(fit, size)
     rounds = 5 if size < 10_000 else 2
-    return {name: ratio for race in races.values() for name, ratio in cpu_race(race, "image", rounds=rounds).items()}
+    timed = {name: cpu_race(race, "image", rounds=rounds) for name, race in races.items()}
+    for name, found in timed.items():
+        first = next(iter(found))
+        if theirs_too := found.get(f"{name} fit of {size:,}, pytorch-ood"):
+            work = f"fit of {title_of(name)}, {size:,} training images"
+            figure(work, 1 / theirs_too, beside="pytorch-ood", aim="below 1", noise=found[AGAIN.format(first)])
+    return {name: ratio for found in timed.values() for name, ratio in found.items()}
 
 
 def mahalanobis_races(training: Predictions, asked: Predictions) -> dict[str, float]:

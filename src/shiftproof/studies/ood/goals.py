@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shiftproof.metrics.delong import auroc_differences
 from shiftproof.metrics.roc import Side, auroc, roc_curve, separation
 from shiftproof.metrics.selective import (
+    Confidence,
     augrc,
     aurc,
     coverage_at_risk,
@@ -145,7 +146,8 @@ def _selection(
 ) -> Iterator[Measurement]:
     sureness, correct = _answers(sides, name)
     cases, clusters = sides.cases, sides.cases.joint.numbers
-    areas = (("aurc", aurc), ("e_aurc", e_aurc), ("augrc", augrc))
+    areas: list[tuple[str, Callable[[Confidence, NDArray[np.bool_]], float]]]
+    areas = [("aurc", aurc), ("e_aurc", e_aurc), ("augrc", augrc)]
     for (metric, area), ends in zip(areas, selection_intervals(sureness, correct, clusters=clusters), strict=True):
         yield cases.number(metric, area(sureness, correct), "jackknife", ends, about, convention)
     answered, about = coverage_at_risk(sureness, correct, risk), {**about, "risk": percent(risk)}
