@@ -16,7 +16,6 @@ import dataclasses
 import os
 import resource
 import statistics
-import sys
 import tempfile
 import time
 from collections import deque
@@ -188,7 +187,7 @@ class Replayed(NamedTuple):
 def replay(cores: int, images: int, stages: Stages, batches: tuple[int, int] | None = None) -> Replayed:
     """The pipeline on so many cores; `batches` at once and the threads of their pool, where these are not as chosen."""
     machine = Machine(cores)
-    pretended = {
+    pretended: dict[str, Any] = {
         "_Thread": lambda: Hand(machine, stages.image, 0.0),
         "_Worker": lambda _: Hand(machine, stages.image, stages.start),
         "_starved": lambda server: server.starved,
@@ -319,4 +318,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -32,7 +32,8 @@ def main() -> None:
     images = some_of(sp.open_dataset(folder_of_photos), int(os.environ.get("PHOTOS", "1000")))
     model, fast = sp.load_model("lite:0"), sp.load_model("lite:0", preprocess="engine=opencv,decoder=opencv")
     some = [images.source(sample) for sample in images.samples[:256]]
-    model(np.zeros((1, 3, 224, 224), np.float32))  # makes the graph where it is not cached yet
+    for one in (model, fast):
+        one(np.zeros((1, 3, 224, 224), np.float32))  # makes the graph where it is not cached yet, and the session
     ready = np.stack([model.preprocessing.from_image(source.decode(source.read())) for source in some])
     graph = next(cache_folder().glob("models/lite0-*.onnx"))
     one_thread = onnxruntime.SessionOptions()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -351,7 +351,7 @@ class ImagePreprocessing:
             image = image[:, :, ::-1]
         if self.layout == "nchw":
             image = image.transpose(2, 0, 1)
-        values = np.empty(image.shape, np.dtype(self.dtype)) if out is None else out
+        values: NDArray[Any] = np.empty(image.shape, np.dtype(self.dtype)) if out is None else out
         if self.dtype == "float16":
             self._fill_with_halves(values, np.ascontiguousarray(image))
             return values

@@ -162,7 +162,7 @@ class Workers:
 
     def _freest(self) -> _Thread | _Worker:
         # while processes start, those that are there go on; where their number was chosen, the thread is none of them
-        there = [worker for worker in self._workers if self._chosen or worker.is_ready()]
+        there: list[_Thread | _Worker] = [worker for worker in self._workers if self._chosen or worker.is_ready()]
         return min(there or [self._thread], key=lambda hand: hand.pending)
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
