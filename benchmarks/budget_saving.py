@@ -223,16 +223,14 @@ def main() -> None:
     )
     figures = [point]
     if given.source:
-        figures += [
-            trial(full, number, given.designs or 500, **limits)
-            for number, limits in [
-                ("mCE", {"precision": 0.005}),
-                ("mCE", {"budget": full.passes // 10}),
-                ("mean error", {"precision": 0.01}),
-                ("mean error", {"precision": 0.005}),
-                ("mean error", {"budget": full.passes // 10}),
-            ]
+        limited: list[tuple[str, dict[str, float]]] = [
+            ("mCE", {"precision": 0.005}),
+            ("mCE", {"budget": full.passes // 10}),
+            ("mean error", {"precision": 0.01}),
+            ("mean error", {"precision": 0.005}),
+            ("mean error", {"budget": full.passes // 10}),
         ]
+        figures += [trial(full, number, given.designs or 500, **limits) for number, limits in limited]
     if given.json:
         given.json.write_text(json.dumps({"budget_saving": figures}, indent=1) + "\n")
 
