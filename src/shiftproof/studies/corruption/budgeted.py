@@ -183,12 +183,8 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             found, leads = _leads(load(run))
             known = np.array([image in row_of for image in found], dtype=bool)
             table[[row_of[image] for image in found if image in row_of], column] = leads[known]
-        labelled = evidence.labelled_only(predictions)
-        classes = labelled.labels[:, 0] if ids else np.empty(0, int)
-        scores = labelled.top5.scores
-        peaks = np.asarray(scores[:, 0] - scores[:, -1], dtype=float) if ids else np.empty(0)
-        peaks = np.where(np.isfinite(peaks), peaks, 0.0)  # scores without end have no distance
-        return _Known(ids, clean_leads, peaks, classes, table, labelled.clusters)
+        classes = evidence.labelled_only(predictions).labels[:, 0] if ids else np.empty(0, int)
+        return _Known(ids, clean_leads, classes, table, evidence.labelled_only(predictions).clusters)
 
     @property
     def _layout(self) -> Layout:
@@ -249,13 +245,12 @@ class _Known:
 
     ids: Sequence[str]
     clean_leads: Numbers  # (images,)
-    clean_peaks: Numbers  # (images,): first score minus the last one kept
     classes: NDArray[np.integer]  # (images,)
     table: Numbers  # leads, (images, cells); nan where a pair was not run
     clusters: Clusters
 
     def benchmark(self, layout: Layout, weights: Numbers, seed: int) -> Benchmark:
-        return Benchmark(self.ids, layout, weights, self.clean_leads, self.clean_peaks, self.classes, seed)
+        return Benchmark(self.ids, layout, weights, clean_leads=self.clean_leads, classes=self.classes, seed=seed)
 
 
 def _as_cells(
