@@ -24,7 +24,6 @@ import importlib
 import itertools
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -365,14 +364,6 @@ def kilobytes(status: Path, field: str) -> int:
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(field))
 
 
-def machine() -> str:
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), model)
-    return f"{model}, {os.cpu_count()} threads, Python {platform.python_version()}"
-
-
 def harmonic(figures: dict[str, Any], who: str) -> float:
     return float(statistics.harmonic_mean([one["mean"]["rate"][who] for one in figures.values()]))
 
@@ -438,7 +429,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     cv2.setNumThreads(1)
     pictures, peer = photos(options.photos, 224, 224), imagecorruptions()
     corruptions: dict[str, Any] = {}
-    figures: dict[str, Any] = {"machine": machine(), "limits": limits(pictures, options.rounds), "corruptions": corruptions}
+    figures: dict[str, Any] = {
+        "machine": harness.machine(),
+        "limits": limits(pictures, options.rounds),
+        "corruptions": corruptions,
+    }
     print(figures["machine"], ", ".join(f"{name} {rate:,.0f}/s" for name, rate in figures["limits"].items()), sep="\n")
     for name in options.names.split(","):
         corruptions[name] = measured(name, pictures, peer, options.rounds)

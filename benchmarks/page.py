@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,14 +23,14 @@ from harness import machine
 HERE = Path(__file__).parent
 FIGURES, PAGE = HERE / "figures.json", HERE.parent / "docs" / "speed.md"
 BEGINS, ENDS = "<!-- made by benchmarks/page.py -->", "<!-- end of the rows -->"
-OPTIONS = {"corruption_speed": ["--growth", "--json", str(HERE / "corruption_speed.json"), "--docs", str(PAGE)]}
+OPTIONS = {"corruption_speed": ["--json", str(HERE / "corruption_speed.json"), "--docs", str(PAGE)]}
 
 Row = dict[str, Any]
 
 
 def scripts() -> list[str]:
     """Every benchmark that tells a row of the page."""
-    return sorted(path.stem for path in HERE.glob("*_*.py") if " figure(" in path.read_text())
+    return sorted(path.stem for path in HERE.glob("*_*.py") if re.search(r"\bfigure\(", path.read_text()))
 
 
 def measured(name: str) -> list[Row] | None:
