@@ -10,8 +10,9 @@ simulates 40 designs for mCE to a point alone.
 
 Limit: the pairs that would be needed if the other 74 answers of every photo were known in full, and the guess made of them
 were fitted to the full run itself. Chances in proportion to weight times spread are the best there are (Neyman, 1934), and
-no unbiased estimate does better on average than the difference estimator with such a guess (Godambe & Joshi, 1965); a budget
-knows a few answers of each photo, so it needs more.
+no unbiased estimate has a smaller variance, averaged over a model of the answers, than the difference estimator with the
+expectations of that model as guesses (Godambe & Joshi, 1965). So it is a limit as far as the guess is that good; a budget
+knows a few answers of each photo, and needs more.
 
 Baselines: as many (image, cell) pairs by simple random sampling, and the first images in all their cells; their passes for
 a sampling error follow from the full run by the textbook, so they have the advantage of a known variance. All of it is
