@@ -238,7 +238,8 @@ def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]
 
     Elastic transform, severities 1 and 2: the four products of matrices that smooth two fields. Gaussian blur: a separable
     filter whose sums are floats, which truncation needs. Contrast: means by channel, then one pass
-    over the samples, here about the mean of red alone and rounded.
+    over the samples, here about the mean of red alone and rounded. JPEG: OpenCV's encoder takes BGR, so channels are
+    reversed once.
     """
     size = len(pictures[0])
     fields = np.random.default_rng(0).uniform(-1, 1, (2, size, size)).astype(np.float32)
@@ -258,10 +259,18 @@ def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]
         middle = cv2.mean(picture)[0]
         cv2.convertScaleAbs(picture, alpha=gains[severity - 1], beta=middle * (1 - gains[severity - 1]))
 
+    qualities = [int(severity_parameters("jpeg_compression", severity, EDITION)["quality"]) for severity in SEVERITIES]
+
+    def jpeg(picture: Image, severity: int) -> None:
+        reversed_channels = cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)
+        _, saved = cv2.imencode(".jpg", reversed_channels, [cv2.IMWRITE_JPEG_QUALITY, qualities[severity - 1]])
+        cv2.imdecode(saved, cv2.IMREAD_COLOR_RGB)
+
     bare: dict[str, tuple[Callable[[Image, int], object], tuple[int, ...]]] = {
         "elastic_transform": (products, (1, 2)),
         "gaussian_blur": (gaussian_blur, SEVERITIES),
         "contrast": (contrast, SEVERITIES),
+        "jpeg_compression": (jpeg, SEVERITIES),
     }
     shares = {}
     for name, (call, severities) in bare.items():
@@ -311,6 +320,7 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
         "elastic_transform": "its four products of matrices alone, severities 1 and 2",
         "gaussian_blur": "a bare blur to floats, cut to bytes",
         "contrast": "a bare pass for means and one for levels",
+        "jpeg_compression": "channels reversed for OpenCV, then a bare encode and decode",
     }
     for name, limit in limits.items():
         harness.figure(name, figures["bare"][name][0], beside=limit, aim="near 1", noise=noise)
