@@ -10,7 +10,7 @@ import pytest
 
 from ood.made_up import InBlocks, inside, outside
 from shiftproof.ood import class_means, ready, vim
-from shiftproof.ood.shared import SharedTraining
+from shiftproof.ood.shared import SharedPredictions, SharedTraining
 from shiftproof.types import Head
 
 FITTED = ("mahalanobis", "relative_mahalanobis", "residual", "vim", "knn", "she", "kl_matching", "react", "dice")
@@ -85,3 +85,12 @@ def test_fitted_detectors_do_not_keep_the_training_images() -> None:
     gc.collect()
     assert kept
     assert gone() is None
+
+
+def test_nothing_of_shared_predictions_is_taken_for_that_of_some_of_them() -> None:
+    shared, rows = SharedPredictions.of(outside()), np.array([3, 1])
+    for name in ("msp", "entropy", "residual", "mahalanobis"):
+        detector = ready(name, inside())
+        every = detector(shared)
+        assert np.array_equal(detector(shared.take(rows)), detector(outside().take(rows)))
+        assert np.array_equal(detector(shared), every)

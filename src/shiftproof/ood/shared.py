@@ -68,7 +68,8 @@ def learnt_once(
 class SharedPredictions(Predictions):
     """Predictions that several detectors score, and what was computed of them; see `scored_once`."""
 
-    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    # not handed on by `dataclasses.replace`, of which `take` makes use: of other images nothing is known
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of(cls, predictions: Predictions) -> SharedPredictions:
