@@ -227,6 +227,12 @@ def some_photos(real_data: Path) -> list[Path]:
     return sorted((real_data / "ilsvrc-sample-1000").glob("*.jpg"))[::25]
 
 
+def test_jpeg_takes_images_in_any_order_of_memory_and_none_spoils_the_next() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (43, 41, 3), dtype=np.uint8)  # of a size that no other test has
+    for stored in (np.asfortranarray(image), image.transpose(1, 0, 2).copy().transpose(1, 0, 2), image):
+        assert np.array_equal(jpeg_round_trip(stored, 85), reference.jpeg(image, 85))
+
+
 @pytest.mark.real
 def test_jpeg85_is_pillows_optimised_save_on_photos(real_data: Path) -> None:
     for photo in some_photos(real_data):

@@ -43,7 +43,7 @@ class _Reversed(threading.local):
 
     def channels_of(self, image: Image) -> Image:
         if self.last.shape != image.shape:
-            room = np.empty_like(image)
+            room = np.empty(image.shape, np.uint8)  # in the usual order of memory, whichever the image has
             self.last = room if image.size <= KEPT else self.last
         else:
             room = self.last
