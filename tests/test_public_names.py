@@ -85,5 +85,7 @@ def test_signatures_of_jobs_name_every_keyword_and_others_are_refused() -> None:
     told = inspect.signature(sp.guard).parameters
     assert (told["store"].default, told["prediction"].default) == ("runs", None)
     assert told["prediction"].annotation == "PredictionSettings | None"
-    with pytest.raises(TypeError, match="opitons"):
+    with pytest.raises(TypeError, match=r"^guard\(\): no keyword called 'opitons'; did you mean options"):
         sp.guard("lite:0", "photos", opitons=None)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^run\(\): no keyword called 'stor'; did you mean store\?$"):
+        sp.run("lite:0", "photos", stor="runs")  # type: ignore[call-arg]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from shiftproof.bench.steps import Bench, Tell
+from shiftproof.errors import UnknownName
 from shiftproof.options import DatasetSettings, EngineSettings, ModelSettings, PredictionSettings, ScoringSettings
 from shiftproof.runs.store import Store
 from shiftproof.studies.options import Assembled
@@ -39,7 +41,10 @@ class JobKeywords(BenchKeywords, total=False):
 
 
 def takes(keywords: type[BenchKeywords]) -> Callable[[FunctionT], FunctionT]:
-    """A function whose signature lists these keywords one by one, where ``help`` and the reference would show **how."""
+    """A function whose signature lists these keywords one by one, where ``help`` and the reference would show **how.
+
+    TypeError of the function itself where it is called with another, and not of what it would have handed it on to.
+    """
 
     def shown(function: FunctionT) -> FunctionT:
         own = signature(function)
@@ -47,8 +52,17 @@ def takes(keywords: type[BenchKeywords]) -> Callable[[FunctionT], FunctionT]:
         for name, hint in keywords.__annotations__.items():
             default = "runs" if name == "store" else None
             named.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint.__forward_arg__))
-        vars(function)["__signature__"] = own.replace(parameters=named)
-        return function
+        known = [one.name for one in named]
+
+        @wraps(function)
+        def checked(*given: Any, **how: Any) -> Any:
+            for name in how:
+                if name not in known:
+                    raise TypeError(f"{function.__name__}(): {UnknownName('keyword', name, known)}")
+            return function(*given, **how)
+
+        vars(checked)["__signature__"] = own.replace(parameters=named)
+        return cast(FunctionT, checked)
 
     return shown
 
