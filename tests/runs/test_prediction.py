@@ -12,17 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
 from shiftproof.metrics.accuracy import best_classes, to_top5
+from shiftproof.models import ImagePreprocessing
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import digests_of, has_predictions, load_predictions
 from shiftproof.runs.plan import plan_blocks
-from shiftproof.runs.predict import Tally, fill
+from shiftproof.runs.predict import Tally, batches_at_once, fill
+from shiftproof.runs.prepare import Job, prepare
 from shiftproof.runs.store import Store
-from shiftproof.types import Classifier, Dataset, Inputs, Logits, Outputs, Predictions, Run
+from shiftproof.types import CLEAN, Classifier, Dataset, Inputs, Logits, Outputs, Predictions, Run
 from toys import COLOURS, colour_scores
 
 Draw = Callable[..., Path]
@@ -166,6 +169,32 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: Dataset, s
     second = sp.predict(several, images, store=tmp_path / "other", keep="logits", batch_size=2, workers=1)
     assert most[0] > 1, "batches did run side by side"
     assert same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "batch_size", "at_once"), [(64, 8, 64), (64, 1, 64), (64, 64, 8), (512, 64, 64), (64, 4096, 4), (2, 8, 4)]
+)
+def test_larger_batches_run_side_by_side_only_as_memory_allows(
+    gigabytes: int, batch_size: int, at_once: int, colour_model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftproof.runs.predict.usable_memory", lambda: gigabytes * 2**30)
+    model = dataclasses.replace(colour_model, default_batch_size=8, concurrent_batches=64)  # type: ignore[type-var]
+    assert batches_at_once(model, batch_size) == at_once
+    assert batches_at_once(dataclasses.replace(model, concurrent_batches=1), batch_size) == 1
+
+
+class Narrow(ImagePreprocessing):
+    """Makes its inputs in a way of its own."""
+
+    def from_image(self, image: NDArray[np.uint8]) -> Inputs:  # type: ignore[override]
+        return super().from_image(image)[:, :5]
+
+
+def test_a_preprocessing_that_does_not_write_inputs_to_their_place_returns_them(images: Dataset) -> None:
+    some = list(images.samples)[:3]
+    batch, read = prepare(Job(some, [images.source(one) for one in some], [CLEAN] * 3, Narrow(size=(16, 16))))
+    assert [array.shape for array in batch] == [(3, 5, 16)] * 3
+    assert not any(seen.reason for seen in read)
 
 
 def test_images_of_mixed_sizes_are_batched_by_shape(tmp_path: Path, store: Store) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from shiftproof.cores import usable_memory
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput
@@ -222,7 +223,8 @@ def fill_conditions(
         jobs = _jobs(plans, images, model.preprocessing, batch_size)
         with writer, ExitStack() as stack:
             if engine is None:
-                committed = _predict_here(workers or settings.workers, model, images, writer, jobs)
+                at_once = batches_at_once(model, batch_size)
+                committed = _predict_here(workers or settings.workers, model, images, writer, jobs, at_once)
             else:
                 left = sum(plan.total - plan.done for plan in plans.values())
                 committed = predict_on(engine, model, writer, jobs, store=store, total=left, status=status_of(progress))
@@ -240,18 +242,31 @@ def fill_conditions(
 
 
 def _predict_here(
-    workers: Workers | int | None, model: Model, images: Dataset, writer: RowWriter, jobs: Iterator[Job]
+    workers: Workers | int | None, model: Model, images: Dataset, writer: RowWriter, jobs: Iterator[Job], at_once: int
 ) -> Generator[tuple[Job, list[SkippedImage]], None, None]:
     """Every job with the images that were skipped, its rows committed; the model runs in this process."""
     # rows are committed in a thread of their own, one batch at a time, while the next ones are handed out
     with worker_pool(workers, model.preprocessing, images) as pool, ThreadPoolExecutor(1, "commit") as committing:
         last: tuple[Job, Future[list[SkippedImage]]] | None = None
-        for job, read, outputs in run_model(pool, jobs, writer.run, model.concurrent_batches):
+        for job, read, outputs in run_model(pool, jobs, writer.run, at_once):
             before, last = last, (job, committing.submit(writer.write, job, read, outputs))
             if before is not None:
                 yield before[0], before[1].result()
         if last is not None:
             yield last[0], last[1].result()
+
+
+FEW_AT_ONCE = 4
+"""Batches that run concurrently, where the model can, however large they are."""
+
+MEMORY_OF_A_BATCH = 2**30
+"""Bytes of the machine's memory for each further batch of the model's own size, and for a larger one in proportion."""
+
+
+def batches_at_once(model: Model, batch_size: int) -> int:
+    """How many batches of this size the model runs concurrently: as many as it can, unless memory might not hold them."""
+    each = MEMORY_OF_A_BATCH * batch_size // model.default_batch_size
+    return min(model.concurrent_batches, max(FEW_AT_ONCE, usable_memory() // max(each, 1)))
 
 
 def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:

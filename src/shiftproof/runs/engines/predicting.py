@@ -114,15 +114,16 @@ class OpenedPredicting:
     def __init__(self, work: Predicting, model: Model, store: Path | None) -> None:
         cores = usable_cores()
         self._pool = Workers(0 if cores == 1 else None)
-        self._at_once = min(model.concurrent_batches, cores)
+        self._model, self._cores = model, cores
         self._sees_store = store is not None
         self._writer = RowWriter(model, Store(store or Path()), work.keep, work.precision, sealed=False, own_digests=False)
 
     def __call__(self, jobs: list[Numbered]) -> list[Outcome | Committed]:
-        from shiftproof.runs.predict import run_model  # which imports this file
+        from shiftproof.runs.predict import batches_at_once, run_model  # which imports this file
 
         numbers = [number for number, _ in jobs]
-        ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, self._at_once)
+        at_once = min(self._cores, batches_at_once(self._model, max(len(job.samples) for _, job in jobs)))
+        ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, at_once)
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
             if self._sees_store and not any(map(_lost, read)):  # else it may be this node that cannot read them
