@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cache
+from inspect import signature
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -98,7 +100,13 @@ def _room(job: Job) -> Inputs | None:
     form = getattr(job.preprocessing, "form", None)  # asking for the protocol takes longer than all of this
     if not isinstance(form, InputForm) or any(condition.picture in CROPS for condition in job.conditions):
         return None
-    return room_for((len(job.samples), *form.shape), form.dtype)
+    return room_for((len(job.samples), *form.shape), form.dtype) if _places_inputs(type(job.preprocessing)) else None
+
+
+@cache
+def _places_inputs(preprocessing: type) -> bool:
+    """Whether inputs are written to where they are needed: a subclass may make them its own way, and only return them."""
+    return all("out" in signature(getattr(preprocessing, name)).parameters for name in ("from_image", "from_picture"))
 
 
 def check_condition(condition: Condition) -> None:
