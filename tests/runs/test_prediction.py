@@ -19,6 +19,7 @@ import shiftproof as sp
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
 from shiftproof.metrics.accuracy import best_classes, to_top5
 from shiftproof.models import ImagePreprocessing
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import digests_of, has_predictions, load_predictions
 from shiftproof.runs.plan import plan_blocks
@@ -178,7 +179,8 @@ def test_larger_batches_run_side_by_side_only_as_memory_allows(
     gigabytes: int, batch_size: int, at_once: int, colour_model: Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shiftproof.runs.predict.usable_memory", lambda: gigabytes * 2**30)
-    model = dataclasses.replace(colour_model, default_batch_size=8, concurrent_batches=64)  # type: ignore[type-var]
+    assert isinstance(colour_model, LoadedClassifier)
+    model = dataclasses.replace(colour_model, default_batch_size=8, concurrent_batches=64)
     assert batches_at_once(model, batch_size) == at_once
     assert batches_at_once(dataclasses.replace(model, concurrent_batches=1), batch_size) == 1
 

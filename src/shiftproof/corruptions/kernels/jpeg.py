@@ -39,11 +39,11 @@ class _Reversed(threading.local):
     """Memory of each thread for a small image with its channels in OpenCV's order: to get it takes as long as to fill it."""
 
     def __init__(self) -> None:
-        self.last = np.empty((0, 0, 3), np.uint8)
+        self.last: Image = np.empty((0, 0, 3), np.uint8)
 
     def channels_of(self, image: Image) -> Image:
         if self.last.shape != image.shape:
-            room = np.empty(image.shape, np.uint8)  # in the usual order of memory, whichever the image has
+            room: Image = np.empty(image.shape, np.uint8)  # in the usual order of memory, whichever the image has
             self.last = room if image.size <= KEPT else self.last
         else:
             room = self.last
