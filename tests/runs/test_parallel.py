@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -137,6 +138,28 @@ def test_work_goes_on_while_a_process_starts(monkeypatch: pytest.MonkeyPatch) ->
         wait_until(workers._workers[0].is_ready)
         monkeypatch.setattr(slow, "__module__", "test_parallel")
         assert os.getpid() not in {block.said for block in workers.blocks(slow, range(4))}
+
+
+def test_where_no_more_processes_can_be_started_those_that_are_there_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, shared_file = 0, parallel._shared_file
+
+    def few() -> int:
+        nonlocal made
+        made += 1
+        if made > parallel.MEMORIES + 4:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return shared_file()
+
+    monkeypatch.setattr(parallel, "_shared_file", few)
+    with Workers() as workers:
+        workers._most = workers._wanted = 8
+        said = [block.said for block in workers.blocks(squares, range(12))]
+        assert (said, len(workers._workers), workers._most) == (list(range(12)), 1, 1)
+        open_files = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    made = parallel.MEMORIES + 4
+    with Workers(2) as workers, pytest.raises(OSError, match="Too many open files"):
+        list(workers.blocks(squares, range(3)))
+    assert not open_files or len(os.listdir("/proc/self/fd")) < open_files  # none of those that failed stays open
 
 
 @pytest.mark.parametrize(("own", "workers"), [(0.0, []), (0.9, [1, 2, 4, 8, 16, 20])])

@@ -168,7 +168,12 @@ class Workers:
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
         if len(self._workers) < self._wanted:
-            self._workers.append(_Worker(work))
+            try:
+                self._workers.append(_Worker(work))
+            except OSError:  # no files, processes or memory are left for one more
+                if self._chosen:
+                    raise
+                self._most = self._wanted = len(self._workers)
         freest = self._freest()
         freest.send(work, job)
         return freest
@@ -263,21 +268,29 @@ class _Worker:
     def __init__(self, work: Work) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
-        files = [_shared_file() for _ in range(MEMORIES)]
+        files: list[int] = []
+        try:
+            files += (_shared_file() for _ in range(MEMORIES))
+            inherited = [theirs.fileno(), *files]
+            # our own end is not inherited, so the child sees its socket end as soon as this process is gone
+            self._process = subprocess.Popen(  # noqa: S603 ourselves
+                [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
+                pass_fds=inherited,
+                stdin=subprocess.DEVNULL,
+                env=ONE_THREAD | os.environ,
+                process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
+            )
+        except OSError:
+            for file in files:
+                os.close(file)
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         self._memory = [_Memory(file) for file in files]
         self._busy: deque[int | None] = deque()  # memory of the jobs sent, oldest first, until it is freed; of copies none
         self.pending = 0
         self.has_replied = False  # before that it may still be starting
-        inherited = [theirs.fileno(), *files]
-        # our own end is not inherited, so the child sees its socket end as soon as this process is gone
-        self._process = subprocess.Popen(  # noqa: S603 ourselves
-            [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
-            pass_fds=inherited,
-            stdin=subprocess.DEVNULL,
-            env=ONE_THREAD | os.environ,
-            process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
-        )
-        theirs.close()
         self.task = self._process.pid
         self._ready = False
         self._send(_name_of(work))
