@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from patience import wait_until
+from patience import PATIENCE, wait_until
 from shiftproof.errors import MissingExtra, ShiftproofError
 from shiftproof.runs import workers as parallel
 from shiftproof.runs.workers import Arrays, WorkerDied, Workers
@@ -30,6 +31,10 @@ def squares(job: int) -> tuple[Arrays, int]:
 
 def alike(job: int) -> tuple[Arrays, int]:
     return [np.full((2, 5), job + place, np.uint8) for place in range(job)], job
+
+
+def echoes(job: bytes) -> tuple[Arrays, bytes]:
+    return [], job
 
 
 def fails_on_three(job: int) -> tuple[Arrays, int]:
@@ -58,7 +63,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies, in_its_place):
+    for function in (squares, alike, slow, echoes, fails_on_three, fails_awkwardly, dies, in_its_place):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -203,6 +208,20 @@ def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
                 break
         del block
         assert [block.said for block in workers.blocks(squares, [4])] == [4]
+
+
+def test_jobs_and_answers_may_be_larger_than_what_a_socket_holds() -> None:
+    jobs = [bytes([number]) * 3_000_000 for number in range(5)]
+    said: list[bytes] = []
+
+    def work() -> None:
+        with Workers(1) as workers:
+            said.extend(block.said for block in workers.blocks(echoes, jobs))
+
+    working = threading.Thread(target=work, daemon=True)
+    working.start()
+    working.join(PATIENCE)
+    assert said == jobs
 
 
 def test_an_error_in_a_job_is_raised_here() -> None:

@@ -26,6 +26,7 @@ from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -449,10 +450,20 @@ def serve(connection: Connection, memories: list[_Memory]) -> None:
         with suppress(Exception):  # which the first job will tell
             importlib.import_module(connection.recv().partition(":")[0])
         connection.send(None)
-        while True:
-            connection.send(_answer(connection.recv_bytes(), memories))
+        messages: SimpleQueue[bytes | None] = SimpleQueue()
+        threading.Thread(target=_read_ahead, args=(connection, messages), daemon=True).start()
+        while (message := messages.get()) is not None:
+            connection.send(_answer(message, memories))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
+
+
+def _read_ahead(connection: Connection, messages: SimpleQueue[bytes | None]) -> None:
+    """Reads jobs while an answer is sent: where neither fits into the socket, each side would wait for the other to read."""
+    with suppress(EOFError, OSError):
+        while True:
+            messages.put(connection.recv_bytes())
+    messages.put(None)
 
 
 def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Batch | None, Any, Exception | None]:
