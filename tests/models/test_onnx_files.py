@@ -137,6 +137,15 @@ def test_eight_bit_graphs_give_float32_scores_near_those_of_the_float_file(make_
         assert np.abs(found.features @ small.head.weights.T + small.head.bias - found.scores).max() < 0.1 * reach
 
 
+def test_scores_of_images_run_one_by_one_are_stored_apart(make_onnx: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from shiftproof.models.classifiers import onnx_graph
+
+    path = quantised(make_onnx(head="matmul"), "dynamic")
+    alone = load(path).ref.fingerprint
+    monkeypatch.setattr(onnx_graph.OnnxGraph, "quantises_by_batch", lambda _: False)  # as earlier versions took it
+    assert load(path).ref.fingerprint != alone
+
+
 def test_half_precision_files_give_float32_scores_that_are_stored_apart(make_onnx: Any) -> None:
     plain, half = load(make_onnx()), load(make_onnx("half.onnx", dtype="float16"))
     assert half.ref.fingerprint != plain.ref.fingerprint

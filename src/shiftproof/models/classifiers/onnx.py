@@ -156,6 +156,7 @@ def classifier_of(
     saliency = saliency_of(graph, output.name, read, session_of, batch_size)
     provider, provider_notes = own_provider(graph, session)
     choices = {"features": layer.features, "output": output.name, "extra": extra, "provider": provider}
+    choices["batches"] = "one image each" if alone else None  # earlier versions ran several at once, with other scores
     return LoadedClassifier(
         ref=model_ref(name, weights, preprocessing, gives=gives, **choices),
         preprocessing=preprocessing,
