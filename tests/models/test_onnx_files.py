@@ -8,7 +8,6 @@ import pytest
 
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models import load_model
-from shiftproof.models.classifiers import onnx_session
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.loaded import LoadedClassifier
 
@@ -564,7 +563,7 @@ def test_every_core_has_a_batch_to_work_on_and_none_has_two(
     pool: int,
 ) -> None:
     monkeypatch.setenv("SHIFTPROOF_CORES", str(cores))
-    monkeypatch.setattr(onnx_session, "usable_memory", lambda: int(gigabytes * 2**30))
+    monkeypatch.setattr("shiftproof.cores.usable_memory", lambda: int(gigabytes * 2**30))
     model = load(make_onnx(), threads=threads)
     session = model.forward
     assert isinstance(session, OnnxSession)

@@ -178,7 +178,7 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: Dataset, s
 def test_larger_batches_run_side_by_side_only_as_memory_allows(
     gigabytes: int, batch_size: int, at_once: int, colour_model: Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftproof.runs.predict.usable_memory", lambda: gigabytes * 2**30)
+    monkeypatch.setattr("shiftproof.cores.usable_memory", lambda: gigabytes * 2**30)
     assert isinstance(colour_model, LoadedClassifier)
     model = dataclasses.replace(colour_model, default_batch_size=8, concurrent_batches=64)
     assert batches_at_once(model, batch_size) == at_once

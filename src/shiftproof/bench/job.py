@@ -49,8 +49,9 @@ def takes(keywords: type[BenchKeywords]) -> Callable[[FunctionT], FunctionT]:
     def shown(function: FunctionT) -> FunctionT:
         own = signature(function)
         named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        defaults = signature(Bench.of).parameters
         for name, hint in keywords.__annotations__.items():
-            default = "runs" if name == "store" else None
+            default = defaults[name].default if name in defaults else None
             named.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint.__forward_arg__))
         known = [one.name for one in named]
 

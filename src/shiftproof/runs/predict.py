@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from shiftproof.cores import usable_memory
+from shiftproof.cores import batches_in_memory
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput
@@ -259,14 +259,10 @@ def _predict_here(
 FEW_AT_ONCE = 4
 """Batches that run concurrently, where the model can, however large they are."""
 
-MEMORY_OF_A_BATCH = 2**30
-"""Bytes of the machine's memory for each further batch of the model's own size, and for a larger one in proportion."""
-
 
 def batches_at_once(model: Model, batch_size: int) -> int:
     """How many batches of this size the model runs concurrently: as many as it can, unless memory might not hold them."""
-    each = MEMORY_OF_A_BATCH * batch_size // model.default_batch_size
-    return min(model.concurrent_batches, max(FEW_AT_ONCE, usable_memory() // max(each, 1)))
+    return min(model.concurrent_batches, max(FEW_AT_ONCE, batches_in_memory(batch_size / model.default_batch_size)))
 
 
 def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:

@@ -109,6 +109,7 @@ class InputForm(NamedTuple):
     dtype: np.dtype[Any]
 
 
+@runtime_checkable
 class PlacingPreprocessing(Preprocessing, Protocol):
     """One that writes an input to where it is needed, such as its place in a batch."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from shiftproof.cores import usable_cores, usable_memory
+from shiftproof.cores import batches_in_memory, usable_cores
 from shiftproof.errors import BadInput
 from shiftproof.types import Inputs, Outputs
 
@@ -30,9 +30,6 @@ HOSTED = {PROVIDERS["cpu"], PROVIDERS["openvino"]}
 ERRORS_ONLY = 3
 MOST_AT_ONCE = 64
 """Most batches in the model at a time on a CPU."""
-
-MEMORY_OF_A_BATCH = 2**30
-"""Bytes of the machine's memory for each of them; EfficientNet-Lite0 takes 60 MB for 8 images between its layers."""
 
 
 class OnnxSession:
@@ -62,7 +59,7 @@ class OnnxSession:
         on_cpu = self.provider in HOSTED
         in_all = threads or usable_cores()
         # batches side by side with one thread each beat one batch on all threads: none waits for the slowest at every layer
-        self.concurrent_batches = batches_at_once(in_all) if on_cpu else 1
+        self.concurrent_batches = max(1, min(in_all, MOST_AT_ONCE, batches_in_memory())) if on_cpu else 1
         # the session has one pool of threads for all batches, and the thread that brings a batch works on it too
         self.threads = in_all - self.concurrent_batches + 1
         self.default_batch_size = 8 if on_cpu else 64
@@ -129,11 +126,6 @@ class OnnxSession:
             in_all = self.threads + self.concurrent_batches - 1
             return {**precise, "num_of_threads": str(in_all), "num_streams": str(self.concurrent_batches)}
         return {"use_tf32": "0"} if self.provider == PROVIDERS["cuda"] else {}
-
-
-def batches_at_once(threads: int) -> int:
-    """How many batches so many threads work on: one each, where the memory allows it."""
-    return max(1, min(threads, MOST_AT_ONCE, usable_memory() // MEMORY_OF_A_BATCH))
 
 
 def provider_of(device: str | None) -> str:
