@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import in_blocks
 from shiftproof.errors import BadInput
+from shiftproof.metrics.likelihood import ROWS_AT_ONCE
 from shiftproof.types import Labels
 
 Probabilities = NDArray[np.floating]
@@ -68,8 +70,11 @@ def confident_classes(labels: Labels, probabilities: Probabilities, *, least: in
     array([0, 1, 1])
     """
     thresholds = class_thresholds(labels, probabilities, least=least)
-    reached = np.where(probabilities >= thresholds - NEARLY, probabilities, -1.0)
-    return np.asarray(np.where(reached.max(axis=1) >= 0, reached.argmax(axis=1), NONE))
+    found = np.full(len(probabilities), NONE)
+    for start, rows in in_blocks(probabilities, ROWS_AT_ONCE):
+        reached = np.where(rows >= thresholds - NEARLY, rows, -1.0)
+        found[start : start + len(rows)] = np.where(reached.max(axis=1) >= 0, reached.argmax(axis=1), NONE)
+    return found
 
 
 class ConfidentJoint(NamedTuple):
@@ -130,10 +135,12 @@ def rank_label_errors(labels: Labels, probabilities: Probabilities, *, least: in
     >>> rank_label_errors(np.array([[0], [0], [1]]), np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])).order
     array([1, 2, 0])
     """
-    own = self_confidence(labels, probabilities)
-    others = probabilities.copy()
-    rows, columns = np.nonzero(labels >= 0)
-    others[rows, labels[rows, columns]] = -1.0
-    best, confident = others.argmax(axis=1), confident_classes(labels, probabilities, least=least)
+    own, best = self_confidence(labels, probabilities), np.zeros(len(labels), np.intp)
+    for start, some in in_blocks(probabilities, ROWS_AT_ONCE):
+        others, given = some.copy(), labels[start : start + len(some)]
+        rows, columns = np.nonzero(given >= 0)
+        others[rows, given[rows, columns]] = -1.0
+        best[start : start + len(some)] = others.argmax(axis=1)
+    confident = confident_classes(labels, probabilities, least=least)
     elsewhere = (confident >= 0) & ~(labels == confident[:, None]).any(axis=1)
     return RankedLabels(np.argsort(own, kind="stable"), own, np.where(elsewhere, confident, best), elsewhere)

@@ -5,7 +5,8 @@ Each takes labelled images of one distribution (the *source*), and the probabili
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,14 @@ from shiftproof.randomness import rng_for
 
 Scores = NDArray[np.floating]
 """A confidence of each image, (images,): the higher, the likelier is its prediction correct."""
+
+
+class ProbabilityRows(Protocol):
+    """Probabilities of all classes, (images, classes), that are asked for by parts: an array, or what makes them then."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: NDArray[np.int64], /) -> NDArray[np.floating]: ...
+
 
 AT_ONCE = 1000
 """Images that are assigned to labels at once: the work grows with the cube of them."""
@@ -83,7 +92,7 @@ def average_thresholded_confidence(source: Scores, correct: NDArray[np.bool_], t
     return float((_some(target) > atc_threshold(source, correct)).mean())
 
 
-def confidence_by_transport(probabilities: NDArray[np.floating], label_shares: NDArray[np.floating]) -> float:
+def confidence_by_transport(probabilities: ProbabilityRows, label_shares: NDArray[np.floating]) -> float:
     """Mean probability of labels that are shared out as in the source, to the images that they suit best.
 
     COT of Lu et al. (2023), 1 less the optimal transport cost between predictions and labels. More than a thousand images
@@ -98,7 +107,7 @@ def confidence_by_transport(probabilities: NDArray[np.floating], label_shares: N
 
 
 def likeliest_within_limits(
-    probabilities: NDArray[np.floating], label_shares: NDArray[np.floating], *, at_once: int = AT_ONCE
+    probabilities: ProbabilityRows, label_shares: NDArray[np.floating], *, at_once: int = AT_ONCE
 ) -> Scores:
     """Of each image the probability of its label, where no class has more images than chance would give it.
 
@@ -155,9 +164,7 @@ def parts_of(images: int, at_once: int) -> list[NDArray[np.int64]]:
     return [order[min(start, images - size) :][:size] for start in range(0, images, size)]
 
 
-def _assigned(
-    probabilities: NDArray[np.floating], labels: Callable[[int], NDArray[np.int64]], at_once: int = AT_ONCE
-) -> Scores:
+def _assigned(probabilities: ProbabilityRows, labels: Callable[[int], NDArray[np.int64]], at_once: int = AT_ONCE) -> Scores:
     """Probability of the label of each image, by the best assignment of the labels that there are for a part."""
     from scipy.optimize import linear_sum_assignment
 
@@ -184,7 +191,10 @@ def _shared_out(shares: NDArray[np.floating], images: int) -> NDArray[np.int64]:
     return counts
 
 
-def _some(values: NDArray[np.floating]) -> NDArray[np.floating]:
+Some = TypeVar("Some", bound=Sized)
+
+
+def _some(values: Some) -> Some:
     if not len(values):
         raise BadInput("an accuracy is estimated from at least one image, got none")
     return values

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics.intervals import student_quantile
-from shiftproof.metrics.likelihood import fit_temperature
+from shiftproof.metrics.likelihood import fit_temperature, row_blocks
 from shiftproof.metrics.unlabelled import (
     AT_ONCE,
     average_confidence,
@@ -105,11 +106,7 @@ class Source:
 
     @cached_property
     def _evened_temperature(self) -> float:
-        return fit_temperature(self.clean.labels[:, None], evened(self.clean.logits))
-
-    @cached_property
-    def _probabilities(self) -> NDArray[np.floating]:
-        return self.probabilities(self.clean.logits)
+        return fit_temperature(self.clean.labels[:, None], np.concatenate([*map(evened, row_blocks(self.clean.logits))]))
 
     @cached_property
     def label_shares(self) -> NDArray[np.floating]:
@@ -117,33 +114,77 @@ class Source:
 
     def probabilities(self, logits: Logits) -> NDArray[np.floating]:
         """Of every class, after temperature scaling."""
-        return softmax(logits / self._temperature)
+        return softmax(np.asarray(logits, float) / self._temperature)
+
+    def _evened_probabilities(self, logits: Logits) -> NDArray[np.floating]:
+        return softmax(evened(logits) / self._evened_temperature)
 
     def view(self, logits: Logits, cases: NDArray[np.integer], at_once: int) -> View:
         """What can be seen of answers without labels, by parts of so many images: limits are alike where these are."""
-        predicted = logits.argmax(axis=1)
-        evened_ones, sure = softmax(evened(logits) / self._evened_temperature), np.eye(logits.shape[1])[predicted]
         limited = (
-            likeliest_within_limits(one, self.label_shares, at_once=at_once)
-            for one in (self.probabilities(logits), evened_ones, sure)
+            likeliest_within_limits(RowsOf(logits, how), self.label_shares, at_once=at_once)
+            for how in (self.probabilities, self._evened_probabilities, predicted_alone)
         )
-        return View(predicted, Signals(*limited), cases, at_once)
+        return View(logits.argmax(axis=1), Signals(*limited), cases, at_once)
+
+    @cached_property
+    def _sureness(self) -> Sureness:
+        return self._sureness_of(self.clean.logits)
+
+    def _sureness_of(self, logits: Logits) -> Sureness:
+        probabilities = map(self.probabilities, row_blocks(logits))
+        return Sureness(
+            *map(np.concatenate, zip(*((rows.max(axis=1), negative_entropy(rows)) for rows in probabilities), strict=True))
+        )
 
     def published(self, logits: Logits) -> dict[str, float]:
         """The estimates of others, which know no shift but the one that is asked for.
 
         COT takes the shares of the classes from the labelled images, so these must be at least as many as classes are.
         """
-        source, correct, target = self._probabilities, self.clean.correct, self.probabilities(logits)
-        counts = np.bincount(self.clean.labels, minlength=source.shape[1])
+        source, correct, target = self._sureness, self.clean.correct, self._sureness_of(logits)
+        counts = np.bincount(self.clean.labels, minlength=logits.shape[1])
+        highest, sure = source.highest[:, None], target.highest[:, None]  # of all probabilities these alone are used
         told = {
-            "AC": average_confidence(target),
-            "DoC": difference_of_confidences(source, correct, target),
-            "ATC-MC": average_thresholded_confidence(source.max(axis=1), correct, target.max(axis=1)),
-            "ATC-NE": average_thresholded_confidence(negative_entropy(source), correct, negative_entropy(target)),
+            "AC": average_confidence(sure),
+            "DoC": difference_of_confidences(highest, correct, sure),
+            "ATC-MC": average_thresholded_confidence(source.highest, correct, target.highest),
+            "ATC-NE": average_thresholded_confidence(source.negative_entropy, correct, target.negative_entropy),
         }
-        enough = min(len(source), len(logits)) >= source.shape[1]
-        return {**told, "COT": confidence_by_transport(target, counts / counts.sum())} if enough else told
+        if min(len(correct), len(logits)) < logits.shape[1]:
+            return told
+        return {**told, "COT": confidence_by_transport(RowsOf(logits, self.probabilities), counts / counts.sum())}
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """What is made of logits, row by row, only when rows are asked for: of all at once it would not fit in memory."""
+
+    logits: Logits
+    how: Callable[[Logits], NDArray[np.floating]]
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    def __getitem__(self, rows: NDArray[np.integer]) -> NDArray[np.floating]:
+        return self.how(self.logits[rows])
+
+
+class Sureness(NamedTuple):
+    """How sure a model is of each image, (images,)."""
+
+    highest: NDArray[np.floating]  # probability
+    negative_entropy: NDArray[np.floating]
+
+
+def predicted_alone(logits: Logits) -> NDArray[np.floating]:
+    """1 for the predicted class and 0 for all others, (images, classes).
+
+    >>> predicted_alone(np.array([[3.0, 1.0], [0.3, 0.4]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return np.asarray(np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None], float)
 
 
 def softmax(logits: Logits) -> NDArray[np.floating]:
@@ -163,6 +204,7 @@ def evened(logits: Logits) -> Logits:
     array([[ 1., -1.],
            [ 1., -1.]])
     """
+    logits = np.asarray(logits, float)
     around = logits - logits.mean(axis=1, keepdims=True)
     return np.asarray(around / np.maximum(around.std(axis=1, keepdims=True), 1e-12))
 
@@ -273,6 +315,40 @@ class Attempt:
         return self.estimates[name] - self.accuracy
 
 
+class Trial(NamedTuple):
+    """What is seen of a shift on images that took no part in a calibration, and what is known of them."""
+
+    view: View
+    correct: NDArray[np.bool_]
+    groupings: tuple[Grouping, ...]
+    published: Mapping[str, float]
+
+    @classmethod
+    def of(cls, source: Source, new: Answers, at_once: int) -> Trial:
+        view = source.view(new.logits, new.cases, at_once)
+        return cls(view, new.correct, (*new.groupings, view.predicted), source.published(new.logits))
+
+    def attempt(self, trend: Trend, shift: str, group: str) -> Attempt:
+        """By a trend through shifts of other groups."""
+
+        def miss(look: Look, correct: NDArray[np.bool_]) -> Miss:
+            return Miss(angle(share_of(trend.at(look))) - angle(float(correct.mean())), group, look.cases)
+
+        look = self.view.look()
+        return Attempt(
+            shift=shift,
+            accuracy=float(self.correct.mean()),
+            estimates={CALIBRATED: share_of(trend.at(look)), **self.published},
+            images=len(self.correct),
+            miss=miss(look, self.correct),
+            in_slices=[
+                miss(self.view.look(grouping == value), self.correct[grouping == value])
+                for grouping in self.groupings
+                for value in large_enough(grouping)
+            ],
+        )
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The trend through all tried shifts, and how far estimates were off where a group of shifts was left out."""
@@ -331,7 +407,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class KnownShifts:
-    """Answers to the same labelled images under every shift: a calibration is made from them for each size of target."""
+    """Answers to the same labelled images under every shift: a calibration is made from them for each size of target.
+
+    Those of a shift are used one after another and not kept, so that they may be read anew whenever they are asked for.
+    """
 
     clean: Answers
     shifted: Mapping[str, Answers]
@@ -355,27 +434,35 @@ class KnownShifts:
         return Source(self.clean)
 
     def _calibration(self, at_once: int) -> Calibration:
-        known, source = [self.clean, *self.shifted.values()], self._source
-        views = [source.view(one.logits, one.cases, at_once) for one in known]
-        looks, classes = [view.look() for view in views], self.clean.logits.shape[1]
-        predicted = np.max([np.bincount(view.predicted, minlength=classes) for view in views], axis=0) / len(self.clean)
-        accuracies = np.array([one.correct.mean() for one in known])
-        trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(self.clean), at_once)
-        return Calibration(source, trend, looks, predicted, list(self._attempts(at_once)), at_once)
+        source, classes = self._source, self.clean.logits.shape[1]
+        looks, accuracies, predicted = [], [], np.zeros(classes, np.int64)
+        for known in chain([self.clean], self.shifted.values()):
+            view = source.view(known.logits, known.cases, at_once)
+            looks.append(view.look())
+            accuracies.append(known.correct.mean())
+            predicted = np.maximum(predicted, np.bincount(view.predicted, minlength=classes))
+        signals = np.array([one.signals for one in looks])
+        trend = Trend.through(signals, np.array(accuracies), len(self.clean), at_once)
+        shares = predicted / len(self.clean)
+        return Calibration(source, trend, looks, shares, list(self._attempts(at_once)), at_once)
 
     def _attempts(self, at_once: int) -> Iterator[Attempt]:
         """Every shift by the shifts of other groups, on the half of the photos that took no part."""
         at_once = min(at_once, int(self.half.sum()), int((~self.half).sum()))  # halves are about equal only
         for rows in (self.half, ~self.half):
             source = Source(self.clean.take(rows))
-            known = [source.clean, *(one.take(rows) for one in self.shifted.values())]
-            signals = np.array([source.view(one.logits, one.cases, at_once).look().signals for one in known])
-            accuracies = np.array([one.correct.mean() for one in known])
-            for name, answers in self.shifted.items():
+            signals = [source.view(source.clean.logits, source.clean.cases, at_once).look().signals]
+            accuracies, trials = [source.clean.correct.mean()], []
+            for known in self.shifted.values():
+                own = known.take(rows)
+                signals.append(source.view(own.logits, own.cases, at_once).look().signals)
+                accuracies.append(own.correct.mean())
+                trials.append(Trial.of(source, known.take(~rows), at_once))
+            for name, trial in zip(self.shifted, trials, strict=True):
                 group = self.groups[name]
                 others = np.array([True, *(self.groups[other] != group for other in self.shifted)])  # the unshifted too
-                trend = Trend.through(signals[others], accuracies[others], len(source.clean), at_once)
-                yield _attempt(source, trend, name, group, answers.take(~rows), at_once)
+                trend = Trend.through(np.array(signals)[others], np.array(accuracies)[others], len(source.clean), at_once)
+                yield trial.attempt(trend, name, group)
 
 
 def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -> tuple[float, float]:
@@ -398,26 +485,6 @@ def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -
     reach = student_quantile((1 + level) / 2, freedom) * float(np.sqrt(mean))
     low, high = np.clip([angle(estimate) - reach, angle(estimate) + reach], 0, np.pi / 2)
     return float(np.sin(low) ** 2), float(np.sin(high) ** 2)
-
-
-def _attempt(source: Source, trend: Trend, shift: str, group: str, new: Answers, at_once: int) -> Attempt:
-    view = source.view(new.logits, new.cases, at_once)
-
-    def miss(look: Look, correct: NDArray[np.bool_]) -> Miss:
-        return Miss(angle(share_of(trend.at(look))) - angle(float(correct.mean())), group, look.cases)
-
-    return Attempt(
-        shift=shift,
-        accuracy=float(new.correct.mean()),
-        estimates={CALIBRATED: share_of(trend.at(view.look())), **source.published(new.logits)},
-        images=len(new),
-        miss=miss(view.look(), new.correct),
-        in_slices=[
-            miss(view.look(grouping == value), new.correct[grouping == value])
-            for grouping in (*new.groupings, new.logits.argmax(axis=1))
-            for value in large_enough(grouping)
-        ],
-    )
 
 
 def large_enough(grouping: Grouping) -> list[int]:

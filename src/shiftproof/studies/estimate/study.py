@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shiftproof.corruptions import corruption_of
 from shiftproof.errors import BadInput
 from shiftproof.metrics import is_correct, to_probabilities
-from shiftproof.metrics.likelihood import split_half
+from shiftproof.metrics.likelihood import row_blocks, split_half
 from shiftproof.metrics.wording import counted
 from shiftproof.studies import evidence
 from shiftproof.studies.accuracy.study import all_slices
@@ -109,24 +109,22 @@ class EstimateStudy(CorruptedStudy):
 
     def _known(self, model: ModelRef, load: LoadPredictions) -> KnownShifts | str:
         """What one model answers to the labelled images, or why nothing is calibrated on it."""
-        loaded = [load(Run(model, dataset_ref(self.dataset), condition)) for condition in self.conditions()]
-        shared = set.intersection(*(set(one.ids) for one in loaded))
-        clean, *cells = [
-            evidence.labelled_only(one.take(np.array([image in shared for image in one.ids], bool))) for one in loaded
-        ]
-        if why := evidence.why_unread(loaded[0]) or evidence.why_no_confidence(clean):
+        clean_run, *runs = (Run(model, dataset_ref(self.dataset), condition) for condition in self.conditions())
+        shared = set.intersection(*(set(load(run).ids) for run in (clean_run, *runs)))
+        found = load(clean_run)
+        clean = _shared_only(found, shared)
+        if why := evidence.why_unread(found) or evidence.why_no_confidence(clean):
             return why
-        if why := evidence.why_unlabelled(loaded[0], "an estimate of accuracy"):
+        if why := evidence.why_unlabelled(found, "an estimate of accuracy") or why_infinite(clean):
             return why
-        for condition, one in zip(self.conditions(), (clean, *cells), strict=True):
-            if why := why_infinite(one):
-                return why if condition == CLEAN else f"{why} under {condition}"
+        for run in runs:
+            if why := why_infinite(_shared_only(load(run), shared)):
+                return f"{why} under {run.condition}"
         half = split_half(clean.clusters.keys)
         if len(clean) < LEAST or min(half.sum(), (~half).sum()) < LEAST // 4:
             return f"an estimate needs {LEAST} labelled images in two halves that share none, and has {len(clean)} in all"
-        conditions = self.conditions()[1:]
-        shifted = {str(condition): answers(cell) for condition, cell in zip(conditions, cells, strict=True)}
-        groups = {str(condition): family(condition.name) for condition in conditions}
+        shifted = AnswersInStore({str(run.condition): run for run in runs}, shared, load)
+        groups = {str(run.condition): family(run.condition.name) for run in runs}
         known = KnownShifts(answers(clean), shifted, groups, half)
         try:
             known.calibration(len(clean))
@@ -194,6 +192,30 @@ class EstimateStudy(CorruptedStudy):
             yield of_group.number("estimated_group_accuracy", made.estimate(look), Interval(*ends, method=method))
 
 
+@dataclass(frozen=True)
+class AnswersInStore(Mapping[str, Answers]):
+    """Answers under each condition, read when they are asked for: those of all conditions would not fit in memory."""
+
+    runs: Mapping[str, Run]
+    images: Collection[str]  # that have answers under all of them
+    load: LoadPredictions
+
+    def __getitem__(self, condition: str) -> Answers:
+        return answers(_shared_only(self.load(self.runs[condition]), self.images))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def _shared_only(predictions: Predictions, images: Collection[str]) -> Predictions:
+    """The labelled rows of these images."""
+    rows = np.array([image in images for image in predictions.ids], bool)
+    return evidence.labelled_only(predictions if rows.all() else predictions.take(rows))
+
+
 def family(corruption: str) -> str:
     """The group of a corruption, of an extra one that of its nearest relatives.
 
@@ -214,7 +236,7 @@ def answers(predictions: Predictions) -> Answers:
 
 def why_infinite(predictions: Predictions) -> str | None:
     """Why scores cannot be weighed against one another, or None."""
-    infinite = int((~np.isfinite(logits_of(predictions)).all(axis=1)).sum())
+    infinite = sum(int((~np.isfinite(rows).all(axis=1)).sum()) for rows in row_blocks(logits_of(predictions)))
     return f"the scores of {infinite:,} of {len(predictions):,} images are infinite" if infinite else None
 
 
@@ -226,7 +248,7 @@ def cases_of(predictions: Predictions) -> NDArray[np.integer]:
 
 def logits_of(predictions: Predictions) -> Logits:
     """Logits, or logarithms of the probabilities that a model gives instead."""
-    logits = np.asarray(predictions.need_logits(), float)
+    logits = predictions.need_logits()
     if predictions.gives == "probabilities":
-        return np.asarray(np.log(np.maximum(to_probabilities(logits, "probabilities"), 1e-12)))
+        return np.asarray(np.log(np.maximum(to_probabilities(np.asarray(logits, float), "probabilities"), 1e-12)))
     return logits

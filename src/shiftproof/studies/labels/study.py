@@ -10,8 +10,10 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from shiftproof.columns import in_blocks
 from shiftproof.metrics import label_error_rate, rank_label_errors, to_probabilities
 from shiftproof.metrics.label_errors import RankedLabels, given_labels
+from shiftproof.metrics.likelihood import ROWS_AT_ONCE
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, dataset_ref, settle, sure_of
 from shiftproof.types import (
@@ -171,10 +173,13 @@ class LabelStudy(CleanStudy):
             return why
         subject = evidence.Subject.of(run, found).take(found.labelled).also(told={"probabilities": BY_MODEL})
         labelled = evidence.labelled_only(found)
-        logits = np.asarray(labelled.need_logits(), float)
-        if not np.isfinite(logits).all():
-            return "some scores are infinite or not numbers, so labels have no probability"
-        return _judged(labelled, labelled.labels, labelled.classes, to_probabilities(logits, labelled.gives), subject)
+        logits = labelled.need_logits()
+        probabilities = np.empty(logits.shape)
+        for start, rows in in_blocks(logits, ROWS_AT_ONCE):
+            if not np.isfinite(rows).all():
+                return "some scores are infinite or not numbers, so labels have no probability"
+            probabilities[start : start + len(rows)] = to_probabilities(rows.astype(float), labelled.gives)
+        return _judged(labelled, labelled.labels, labelled.classes, probabilities, subject)
 
     def _by_heads(self, run: Run, found: Predictions, load: LoadPredictions) -> Judged | str:
         from scipy.special import softmax
