@@ -117,6 +117,8 @@ def _precisions(negative: Counts, positive: Counts) -> NDArray[np.floating]:
     """Share of positive images among those at or above each score; 1 where there are none, as at the start of the curve."""
     found = at_or_above(positive)
     flagged = found + at_or_above(negative)
+    if flagged[..., -1].all():  # fewest at the highest score
+        return np.asarray(found / flagged)
     return np.asarray(np.divide(found, flagged, out=np.ones(flagged.shape), where=flagged > 0))
 
 
