@@ -103,7 +103,7 @@ class Untied(NamedTuple):
     def wrong_area(self) -> NDArray[np.integer]:
         """As of `Ranked`, (choices,)."""
         wrong = ~self.right
-        return 2 * (wrong @ np.arange(wrong.shape[1], 0, -1)) - np.count_nonzero(wrong, axis=1)
+        return np.asarray(2 * (wrong @ np.arange(wrong.shape[1], 0, -1)) - np.count_nonzero(wrong, axis=1))
 
 
 Areas = NDArray[np.floating]
@@ -282,8 +282,7 @@ def selection_intervals(
     True
     """
 
-
-    def areas(order: Ranked) -> list[Areas]:
+    def areas(order: Ranked | Untied) -> list[Areas]:
         area = _aurc(order)
         return [area, area - _best_aurc(order), _augrc(order)]
 

@@ -170,6 +170,9 @@ def aupr_intervals(
         of_choice = np.repeat(np.arange(len(choices)), [len(gone) for gone in choices])
         kept = []
         for counts, gone in zip(every, (rows < len(in_scores), rows >= len(in_scores)), strict=True):
+            if not gone.any():  # these images are all kept by every choice
+                kept.append(counts[None])
+                continue
             at = of_choice[gone] * len(scores) + places[rows[gone]]
             left = np.repeat(counts[None], len(choices), axis=0)
             np.subtract.at(left.reshape(-1), at, 1)
