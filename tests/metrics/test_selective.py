@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -299,8 +300,10 @@ def test_intervals_of_many_choices_at_once_are_those_of_each_by_itself(images: i
     clusters = np.arange(images) * 30 // images * (images > 125) + np.arange(images) * (images <= 125)
     found = selection_intervals(confidence, correct, clusters=clusters)
     for area, interval in zip((aurc, e_aurc, augrc), found, strict=True):
-        one_by_one = jackknife_interval(
-            lambda kept, area=area: area(confidence[kept], correct[kept]), clusters, bounds=(0.0, 1.0)
-        )
+        one_by_one = jackknife_interval(partial(_kept_area, area, confidence, correct), clusters, bounds=(0.0, 1.0))
         assert interval is not None
         assert interval == pytest.approx(one_by_one, rel=1e-12)
+
+
+def _kept_area(area: Any, confidence: NDArray[np.floating], correct: NDArray[np.bool_], kept: NDArray[np.bool_]) -> float:
+    return float(area(confidence[kept], correct[kept]))
