@@ -16,6 +16,7 @@ from shiftproof.metrics import (
     top_k_accuracy,
     worst_group,
 )
+from shiftproof.metrics.accuracy import best_classes
 
 
 def by_sorting(labels: NDArray[np.integer], logits: NDArray[np.floating], k: int) -> float:
@@ -153,3 +154,14 @@ def test_classes_beyond_those_counted_are_refused() -> None:
 def test_a_label_one_beyond_the_classes_of_the_logits_is_refused() -> None:
     with pytest.raises(BadInput, match="label 3 is beyond the 3 classes"):
         top_k_accuracy(np.array([3]), np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("strange", [None, -np.inf, np.inf, np.nan])
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_the_best_classes_are_those_of_a_stable_sort(count: int, strange: float | None) -> None:
+    generator = np.random.default_rng(count)
+    scores = np.round(generator.normal(size=(50, 300)), 1).astype(np.float32)
+    if strange is not None:
+        scores[generator.random(scores.shape) < generator.random((50, 1))] = strange
+        scores[0, 1:] = strange
+    assert np.array_equal(best_classes(scores, count), np.argsort(-scores, axis=1, kind="stable")[:, :count])

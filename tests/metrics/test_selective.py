@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -29,7 +30,7 @@ from shiftproof.metrics import (
     response_rate_accuracy,
     risk_coverage,
 )
-from shiftproof.metrics.selective import answered_levels, ranked
+from shiftproof.metrics.selective import answered_levels, ranked, selection_intervals
 
 Case = tuple[NDArray[np.floating], NDArray[np.bool_]]
 
@@ -290,3 +291,19 @@ def test_of_no_images_no_area_is_told() -> None:
     for area in (aurc, e_aurc, augrc):
         with pytest.raises(BadInput, match="at least one image"):
             area(np.zeros(0), np.zeros(0, bool))
+
+
+@pytest.mark.parametrize("digits", [16, 2, 1])
+@pytest.mark.parametrize("images", [40, 125, 700])
+def test_intervals_of_many_choices_at_once_are_those_of_each_by_itself(images: int, digits: int) -> None:
+    confidence, correct = drawn_case(images, seed=images, digits=digits)
+    clusters = np.arange(images) * 30 // images * (images > 125) + np.arange(images) * (images <= 125)
+    found = selection_intervals(confidence, correct, clusters=clusters)
+    for area, interval in zip((aurc, e_aurc, augrc), found, strict=True):
+        one_by_one = jackknife_interval(partial(_kept_area, area, confidence, correct), clusters, bounds=(0.0, 1.0))
+        assert interval is not None
+        assert interval == pytest.approx(one_by_one, rel=1e-12)
+
+
+def _kept_area(area: Any, confidence: NDArray[np.floating], correct: NDArray[np.bool_], kept: NDArray[np.bool_]) -> float:
+    return float(area(confidence[kept], correct[kept]))

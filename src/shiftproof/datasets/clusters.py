@@ -182,9 +182,10 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     if names and repeated > len(samples) / 2:
         shown = next(name for (_, name), count in names.items() if count > 1)
         return f"{repeated:,} of {len(samples):,} images share their name and class with another, such as {shown}"
-    series = Counter(_series(sample.id) for sample in samples)
+    of_sample = [_series(sample.id) for sample in samples]
+    series = Counter(of_sample)
     folders = Counter(os.path.dirname(folder) for folder in series)
-    kinds = _kinds(samples)
+    kinds = _kinds(samples, of_sample)
     # IMG_0001 to IMG_0999 are one series of a folder, or most of it, and no sign of anything; dozens of short ones are
     many = [
         name
@@ -193,7 +194,7 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     ]
     pictures = sum(series[name] for name in many)
     if len(many) > 4 and pictures > 0.8 * len(samples):
-        shown = next(sample.id for sample in samples if _series(sample.id) == many[0])
+        shown = samples[of_sample.index(many[0])].id
         return f"{len(samples):,} images look like {len(series):,} series of numbered pictures, such as {shown}"
     return None
 
@@ -212,15 +213,15 @@ def _series(image_id: str) -> str:
     return f"{folder}/{shorter}" if shorter and shorter != name else stem
 
 
-def _kinds(samples: Sequence[Sample]) -> set[str]:
+def _kinds(samples: Sequence[Sample], series: Sequence[str]) -> set[str]:
     """Series that are named after what their pictures show or are, as beagle_12 and art_3 are, and not after a source.
 
     Their name is a year, as in 2007_000027 of VOC, or the wnid of a class, as in n01440764_10026; or it has no number in
     it, and is found in several folders, or is the only one of its class.
     """
     of_class: dict[tuple[int, ...], set[str]] = {}
-    for sample in samples:
-        of_class.setdefault(sample.labels, set()).add(_series(sample.id))
+    for sample, name in zip(samples, series, strict=True):
+        of_class.setdefault(sample.labels, set()).add(name)
     every = set().union(*of_class.values())
     homes = Counter(os.path.basename(name) for name in every)
     alone = {name for names in of_class.values() if len(names) == 1 < len(of_class) for name in names}

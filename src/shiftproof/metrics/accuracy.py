@@ -195,20 +195,28 @@ def to_top5(scores: Logits, gives: Gives) -> Top5:
     return Top5(best, np.take_along_axis(scores, best, axis=1), log_total)
 
 
+_FEW = 32
+"""The classes that are looked for one after the other; more are sorted."""
+
+
 def best_classes(scores: Logits, count: int) -> NDArray[np.integer]:
     """The classes with the highest scores, best first, (images, count); ties break by the lower class index.
 
     >>> best_classes(np.array([[1.0, 3.0, 3.0, 0.0, 3.0, 2.0]]), 2)
     array([[1, 2]])
     """
-    if scores.shape[1] <= 4 * count:
+    if scores.shape[1] <= 4 * count or count > _FEW or scores.dtype.kind != "f":
         return np.argsort(-scores, axis=1, kind="stable")[:, :count]
-    # a partition is several times as fast as a sort, but takes any of those that tie for the last place
-    among = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
-    chosen = np.take_along_axis(scores, among, axis=1)
-    best = np.take_along_axis(among, np.argsort(-chosen, axis=1, kind="stable"), axis=1)
-    tied = (scores >= chosen.min(axis=1, keepdims=True)).sum(axis=1) > count
-    best[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :count]
+    # one after the other, in a tenth of the time of a partition
+    left, rows, best = scores.copy(), np.arange(len(scores)), np.empty((len(scores), count), np.intp)
+    # where one is not a number, or fewer are above minus infinity, a class would be taken twice
+    doubtful = np.isnan(left.max(axis=1))
+    for place in range(count):
+        best[:, place] = left.argmax(axis=1)
+        doubtful |= left[rows, best[:, place]] == -np.inf
+        left[rows, best[:, place]] = -np.inf
+    if doubtful.any():
+        best[doubtful] = np.argsort(-scores[doubtful], axis=1, kind="stable")[:, :count]
     return best
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import DRAWS, LEAST_CLUSTERS, Groups, simultaneous_differences, student_quantile, tail_of
 from shiftproof.metrics.resampling import UNSEEN
-from shiftproof.metrics.roc import checked_scores, images_below
+from shiftproof.metrics.roc import below_in_order, checked_scores
 from shiftproof.types import OODScores
 
 Placements: TypeAlias = NDArray[np.floating]
@@ -214,7 +214,9 @@ def placements(in_scores: OODScores, out_scores: OODScores) -> tuple[Placements,
     (array([1.  , 0.75]), array([0.75, 1.  ]))
     """
     id_scores, ood_scores = checked_scores(in_scores, "in-distribution"), checked_scores(out_scores, "out-of-distribution")
-    return 1 - images_below(id_scores, ood_scores) / len(ood_scores), images_below(ood_scores, id_scores) / len(id_scores)
+    id_order, ood_order = np.argsort(id_scores), np.argsort(ood_scores)
+    above = 1 - below_in_order(id_scores, id_order, ood_scores[ood_order]) / len(ood_scores)
+    return above, below_in_order(ood_scores, ood_order, id_scores[id_order]) / len(id_scores)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ def log_totals(logits: Logits) -> NDArray[np.floating]:
     array([1.3863])
     """
     peaks = logits.max(axis=1, keepdims=True).astype(float)
-    return np.asarray(np.log(np.exp(logits - peaks).sum(axis=1)) + peaks[:, 0])
+    apart = logits - peaks
+    return np.asarray(np.log(np.exp(apart, out=apart).sum(axis=1)) + peaks[:, 0])
 
 
 def row_blocks(logits: Logits) -> Iterator[Logits]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -303,6 +304,7 @@ def _unskewed(deviation: float, skew: float) -> float:
     return float(3 / skew * (np.cbrt(1 + skew * (deviation - skew / 6)) - 1))
 
 
+@lru_cache(8)
 def _blocks_of(clusters: int, most: int) -> NDArray[np.integer]:
     """The block each cluster is left out with, (clusters,): all alone where they are few, else dealt out evenly."""
     if clusters <= most:
@@ -310,6 +312,7 @@ def _blocks_of(clusters: int, most: int) -> NDArray[np.integer]:
     blocks = (np.arange(clusters) * most // clusters).astype(np.min_scalar_type(most))
     # dealt at random, since neighbours are often alike; the same every time
     np.random.default_rng(0).shuffle(blocks)
+    blocks.flags.writeable = False  # the same for every number of as many clusters
     return blocks
 
 

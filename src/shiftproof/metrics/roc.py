@@ -117,6 +117,8 @@ def _precisions(negative: Counts, positive: Counts) -> NDArray[np.floating]:
     """Share of positive images among those at or above each score; 1 where there are none, as at the start of the curve."""
     found = at_or_above(positive)
     flagged = found + at_or_above(negative)
+    if flagged[..., -1].all():  # fewest at the highest score
+        return np.asarray(found / flagged)
     return np.asarray(np.divide(found, flagged, out=np.ones(flagged.shape), where=flagged > 0))
 
 
@@ -370,23 +372,43 @@ def rank_shift_interval(
     >>> bool(low < rank_shift(first, second)[group].mean() < high)
     True
     """
-    shift, group = rank_shift(first_scores, second_scores), np.asarray(group, dtype=bool)
-    if group.shape != shift.shape or not group.any():
-        raise BadInput(f"group should say of each of {len(shift)} images whether it belongs, and one at least should")
-    seen, images = float(shift[group].mean()), len(shift)
+    return rank_shift_intervals(first_scores, second_scores, [group], clusters=clusters, level=level)[0]
+
+
+def rank_shift_intervals(
+    first_scores: OODScores,
+    second_scores: OODScores,
+    members: Sequence[NDArray[np.bool_]],
+    *,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> list[tuple[float, float] | None]:
+    """The same of several groups of the same images, which are sorted once."""
+    shift, images = rank_shift(first_scores, second_scores), len(first_scores)
     groups = np.arange(images) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     sizes = np.bincount(groups)
-    if len(np.unique(groups[group])) < LEAST_CLUSTERS:
-        return None
-    # the share of the group that each image has below it, by which it lowers their places
-    members = [
-        images_below(np.asarray(scores), np.asarray(scores)[group]) / group.sum() for scores in (first_scores, second_scores)
-    ]
-    lowered = members[0] - members[1]
-    own = np.where(group, shift - seen, 0.0) / group.sum()
-    changes = np.asarray(np.bincount(groups, own + (lowered - lowered.mean()) / images), dtype=float)
-    shares = Shares(changes, sizes, np.arange(len(sizes)), float(images**2 / (sizes**2).sum()))
-    return interval_of_shares(seen, [shares], level=level) or (seen, seen)
+    sides = [np.asarray(scores) for scores in (first_scores, second_scores)]
+    orders = [np.argsort(scores) for scores in sides]
+
+    def interval(group: NDArray[np.bool_]) -> tuple[float, float] | None:
+        group = np.asarray(group, dtype=bool)
+        if group.shape != shift.shape or not group.any():
+            raise BadInput(f"group should say of each of {len(shift)} images whether it belongs, and one at least should")
+        seen = float(shift[group].mean())
+        if len(np.unique(groups[group])) < LEAST_CLUSTERS:
+            return None
+        # the share of the group that each image has below it, by which it lowers their places
+        below = [
+            below_in_order(scores, order, scores[order[group[order]]]) / group.sum()
+            for scores, order in zip(sides, orders, strict=True)
+        ]
+        lowered = below[0] - below[1]
+        own = np.where(group, shift - seen, 0.0) / group.sum()
+        changes = np.asarray(np.bincount(groups, own + (lowered - lowered.mean()) / images), dtype=float)
+        shares = Shares(changes, sizes, np.arange(len(sizes)), float(images**2 / (sizes**2).sum()))
+        return interval_of_shares(seen, [shares], level=level) or (seen, seen)
+
+    return [interval(group) for group in members]
 
 
 def images_below(scores: OODScores, others: OODScores) -> NDArray[np.floating]:
@@ -395,9 +417,13 @@ def images_below(scores: OODScores, others: OODScores) -> NDArray[np.floating]:
     >>> images_below(np.array([0.5, 0.9]), np.array([0.5, 0.1]))
     array([1.5, 2. ])
     """
-    ordered, order = np.sort(others), np.argsort(scores)
+    return below_in_order(scores, np.argsort(scores), np.sort(others))
+
+
+def below_in_order(scores: OODScores, order: NDArray[np.intp], rising: OODScores) -> NDArray[np.floating]:
+    """The same of scores whose order is known and others that rise."""
     # looked up in their own order they lie near one another: several times as fast
-    below, not_above = (np.searchsorted(ordered, scores[order], side) for side in ("left", "right"))
+    below, not_above = (np.searchsorted(rising, scores[order], side) for side in ("left", "right"))
     found = np.empty(len(order))
     found[order] = (below + not_above) / 2
     return found

@@ -5,7 +5,8 @@ Confidence is any real score where higher is more confident, as minus an OOD sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ Confidence = NDArray[np.floating]
 
 _Keys = NDArray[np.uint64]
 """Bits of a confidence, and in the lowest one whether the image is correct."""
+
+_IN_CACHE = 2**14
+"""Images that are worked on together, in some choices of them."""
 
 
 class Levels(NamedTuple):
@@ -57,9 +61,15 @@ class Ranked(NamedTuple):
         reached /= np.arange(1, len(reached) + 1)
         return reached
 
+    def wrong_area(self) -> int:
+        """Twice the area under how many are wrong of those covered; between two levels of confidence it grows evenly."""
+        levels = self.levels()
+        wrong = np.append(0, levels.total - levels.right)
+        return int((wrong[1:] + wrong[:-1]) @ np.diff(levels.total, prepend=0))
+
     def expected_right(self) -> NDArray[np.floating]:
         """How many of the most confident 1, 2, 3 and so on are correct, on average over all orders of ties, (images,)."""
-        reached = np.cumsum(self.right, dtype=float)
+        reached = np.cumsum(self.right, dtype=np.intp).astype(float)
         mixed = self.mixed_levels()
         if len(mixed.first):
             before, sizes = np.where(mixed.first > 0, reached[mixed.first - 1], 0.0), mixed.end - mixed.first
@@ -78,6 +88,26 @@ class Ranked(NamedTuple):
         ends = self.ends()
         level = np.searchsorted(ends, mixed, side="right")
         return Levels(np.where(level > 0, ends[level - 1], 0), ends[level])
+
+
+class Untied(NamedTuple):
+    """Several choices of predictions by descending confidence, of which no two with the same are correct and wrong."""
+
+    right: NDArray[np.bool_]  # (choices, images)
+
+    def accuracy(self) -> NDArray[np.floating]:
+        """As of `Ranked`, (choices, images)."""
+        # counted in whole numbers, a fifth of the time of floats
+        return np.asarray(np.cumsum(self.right, axis=1, dtype=np.intp) / np.arange(1, self.right.shape[1] + 1))
+
+    def wrong_area(self) -> NDArray[np.integer]:
+        """As of `Ranked`, (choices,)."""
+        wrong = ~self.right
+        return np.asarray(2 * (wrong @ np.arange(wrong.shape[1], 0, -1)) - np.count_nonzero(wrong, axis=1))
+
+
+Areas = NDArray[np.floating]
+"""Of one order, (), or of several choices of predictions, (choices,)."""
 
 
 def ranked(confidence: Confidence, correct: NDArray[np.bool_]) -> Ranked:
@@ -213,7 +243,7 @@ def aurc_interval(
     >>> low < aurc(confidence, correct) < high
     True
     """
-    return _intervals([lambda order: _aurc(order, rule)], confidence, correct, clusters, level)[0]
+    return _intervals(lambda order: [_aurc(order, rule)], confidence, correct, clusters, level)[0]
 
 
 def e_aurc_interval(
@@ -226,7 +256,7 @@ def e_aurc_interval(
     >>> low < e_aurc(confidence, correct) < high
     True
     """
-    return _intervals([_e_aurc], confidence, correct, clusters, level)[0]
+    return _intervals(lambda order: [_aurc(order) - _best_aurc(order)], confidence, correct, clusters, level)[0]
 
 
 def augrc_interval(
@@ -239,7 +269,7 @@ def augrc_interval(
     >>> low < augrc(confidence, correct) < high
     True
     """
-    return _intervals([_augrc], confidence, correct, clusters, level)[0]
+    return _intervals(lambda order: [_augrc(order)], confidence, correct, clusters, level)[0]
 
 
 def selection_intervals(
@@ -251,7 +281,12 @@ def selection_intervals(
     >>> selection_intervals(confidence, correct)[2] == augrc_interval(confidence, correct)
     True
     """
-    return _intervals([_aurc, _e_aurc, _augrc], confidence, correct, clusters, level)
+
+    def areas(order: Ranked | Untied) -> list[Areas]:
+        area = _aurc(order)
+        return [area, area - _best_aurc(order), _augrc(order)]
+
+    return _intervals(areas, confidence, correct, clusters, level)
 
 
 def coverage_interval(
@@ -316,16 +351,17 @@ def aurc(confidence: Confidence, correct: NDArray[np.bool_], *, rule: Literal["m
     >>> round(aurc(confidence, correct, rule="trapezoid"), 4)  # (0 / 2 + 1/2 + 1/3 / 2) / 2
     0.3333
     """
-    return _aurc(ranked(confidence, correct), rule)
+    return float(_aurc(ranked(confidence, correct), rule))
 
 
-def _aurc(order: Ranked, rule: Literal["mean", "trapezoid"] = "mean") -> float:
+def _aurc(order: Ranked | Untied, rule: Literal["mean", "trapezoid"] = "mean") -> Areas:
     risk = 1 - order.accuracy()
-    if rule == "mean" or len(risk) == 1:
-        return float(risk.mean())
+    images = risk.shape[-1]
+    if rule == "mean" or images == 1:
+        return np.asarray(risk.mean(axis=-1))
     if rule != "trapezoid":
         raise BadInput(f"rule should be mean or trapezoid, got {rule!r}")
-    return float((risk.sum() - (risk[0] + risk[-1]) / 2) / (len(risk) - 1))
+    return np.asarray((risk.sum(axis=-1) - (risk[..., 0] + risk[..., -1]) / 2) / (images - 1))
 
 
 def e_aurc(confidence: Confidence, correct: NDArray[np.bool_], *, published_optimum: bool = False) -> float:
@@ -338,17 +374,24 @@ def e_aurc(confidence: Confidence, correct: NDArray[np.bool_], *, published_opti
     >>> round(e_aurc(confidence, correct), 4)  # perfect is (0 + 0 + 1/3) / 3
     0.1667
     """
-    return _e_aurc(ranked(confidence, correct), published_optimum=published_optimum)
+    order = ranked(confidence, correct)
+    return float(_aurc(order) - _best_aurc(order, published_optimum=published_optimum))
 
 
-def _e_aurc(order: Ranked, *, published_optimum: bool = False) -> float:
-    area, right, images = _aurc(order), int(np.count_nonzero(order.right)), len(order.right)
-    wrong = images - right
-    if published_optimum:
-        best = (wrong + (right * np.log(right / images) if right else 0.0)) / images
-    else:
-        best = (wrong - right * (1 / np.arange(right + 1, images + 1)).sum()) / images
-    return float(area - best)
+def _best_aurc(order: Ranked | Untied, *, published_optimum: bool = False) -> Areas:
+    """The AURC of a perfect order."""
+    best = _published_optimum if published_optimum else _optimum
+    right = np.count_nonzero(order.right, axis=-1)
+    return np.array([best(int(one), order.right.shape[-1]) for one in np.atleast_1d(right)]).reshape(np.shape(right))
+
+
+@lru_cache(1024)  # the same of all detectors
+def _optimum(right: int, images: int) -> float:
+    return float((images - right - right * (1 / np.arange(right + 1, images + 1)).sum()) / images)
+
+
+def _published_optimum(right: int, images: int) -> float:
+    return float((images - right + (right * np.log(right / images) if right else 0.0)) / images)
 
 
 def augrc(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
@@ -360,13 +403,11 @@ def augrc(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
     >>> round(augrc(confidence, correct), 4)  # the share goes 0, 0, 1/3, 1/3
     0.1667
     """
-    return _augrc(ranked(confidence, correct))
+    return float(_augrc(ranked(confidence, correct)))
 
 
-def _augrc(order: Ranked) -> float:
-    levels = order.levels()
-    wrong = np.append(0, levels.total - levels.right)
-    return float((wrong[1:] + wrong[:-1]) @ np.diff(levels.total, prepend=0) / (2 * len(order.right) ** 2))
+def _augrc(order: Ranked | Untied) -> Areas:
+    return np.asarray(order.wrong_area() / (2 * order.right.shape[-1] ** 2))
 
 
 def coverage_at_risk(confidence: Confidence, correct: NDArray[np.bool_], risk: float) -> float:
@@ -422,7 +463,7 @@ def _in_order(confidence: Confidence, correct: NDArray[np.bool_], clusters: Grou
 
 
 def _intervals(
-    areas: Sequence[Callable[[Ranked], float]],
+    areas: Callable[[Ranked | Untied], list[Areas]],
     confidence: Confidence,
     correct: NDArray[np.bool_],
     clusters: Groups | None,
@@ -430,21 +471,31 @@ def _intervals(
 ) -> list[tuple[float, float] | None]:
     """Intervals of areas by the jackknife, from the images that are kept."""
     order, groups = _in_order(confidence, correct, clusters)
-    for area in areas:
-        area(order)  # refuses what it cannot take
-    of_level, kept = np.append(0, np.cumsum(order.drops, dtype=np.int32)), np.ones(len(order.right), bool)
+    numbers, images = len(areas(order)), len(order.right)  # areas refuse what they cannot take
+    tied = len(order.mixed_levels().first) > 0
+    of_level = np.append(0, np.cumsum(order.drops, dtype=np.int32))
 
-    def without(gone: NDArray[np.intp]) -> list[float]:
-        kept[gone] = False
-        right, levels = order.right[kept], of_level[kept]
-        kept[gone] = True
-        left = Ranked(right, levels[1:] != levels[:-1])
-        return [area(left) for area in areas]
+    def without(choices: Sequence[NDArray[np.intp]]) -> NDArray[np.floating]:
+        found = np.empty((len(choices), numbers))
+        for some in _of_one_size(choices, at_once=1 if tied else max(1, _IN_CACHE // images)):
+            kept = np.ones((len(some), images), bool)
+            np.put_along_axis(kept, np.stack([choices[one] for one in some]), False, axis=1)
+            right = np.broadcast_to(order.right, kept.shape)[kept].reshape(len(some), -1)
+            levels = of_level[kept[0]]
+            left = Ranked(right[0], levels[1:] != levels[:-1]) if tied else Untied(right)
+            found[some] = np.stack(areas(left), axis=-1)
+        return found
 
-    found = intervals_without(
-        lambda choices: np.array([without(gone) for gone in choices]), groups, bounds=(0.0, 1.0), level=level
-    )
-    return [None] * len(areas) if found is None else found
+    return intervals_without(without, groups, bounds=(0.0, 1.0), level=level) or [None] * numbers
+
+
+def _of_one_size(choices: Sequence[NDArray[np.intp]], *, at_once: int) -> Iterator[list[int]]:
+    """The places of choices that leave equally many images out, so many at a time."""
+    by_size: dict[int, list[int]] = {}
+    for place, gone in enumerate(choices):
+        by_size.setdefault(len(gone), []).append(place)
+    for places in by_size.values():
+        yield from (places[start : start + at_once] for start in range(0, len(places), at_once))
 
 
 def _aurra_without(order: Ranked) -> StatisticWithout:

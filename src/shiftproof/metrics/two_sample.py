@@ -41,7 +41,7 @@ TwoSampleStatistic: TypeAlias = Callable[[Counts, Counts], NDArray[np.floating]]
 
 _COUNTS_AT_ONCE = 500_000  # counts of each sample in memory together: 4 MB
 
-_IN_CACHE = 2**16
+_IN_CACHE = 2**14
 """Counts that precisions are computed of together: a few arrays of them stay in the processor's cache."""
 
 
@@ -170,9 +170,13 @@ def aupr_intervals(
         of_choice = np.repeat(np.arange(len(choices)), [len(gone) for gone in choices])
         kept = []
         for counts, gone in zip(every, (rows < len(in_scores), rows >= len(in_scores)), strict=True):
+            if not gone.any():  # these images are all kept by every choice
+                kept.append(counts[None])
+                continue
             at = of_choice[gone] * len(scores) + places[rows[gone]]
-            lost = np.bincount(at, minlength=len(choices) * len(scores)).reshape(len(choices), -1)
-            kept.append(counts - lost)
+            left = np.repeat(counts[None], len(choices), axis=0)
+            np.subtract.at(left.reshape(-1), at, 1)
+            kept.append(left)
         return np.stack([of_counts(*kept) for of_counts in areas], axis=1)
 
     found = intervals_without(without, groups, second=is_ood, bounds=(0.0, 1.0), level=level)

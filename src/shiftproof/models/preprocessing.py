@@ -177,9 +177,17 @@ class ImagePreprocessing:
         Corners are those of the resized image for ``shorter`` and of the image for ``crop``. Where the model sees the whole
         image, windows of 7/8 of its sides are preprocessed by the model's own rule.
         """
-        five = self._five(image)
         mirrored = (..., slice(None, None, -1)) if self.layout == "nchw" else (slice(None), slice(None, None, -1))
-        return five | {f"mirrored {name}": view[mirrored] for name, view in five.items()}
+        if self.rule != "shorter" or self.clahe or self.denoise:
+            five = self._five(image)
+            return five | {f"mirrored {name}": view[mirrored] for name, view in five.items()}
+        # the views overlap and each pixel is normalised alone, so all are normalised and mirrored before they are cut out
+        frame = self._frame(*image.shape[:2])
+        values = self._normalised(self._resized(frame.taken_from(image), frame.resized))
+        starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
+        room = frame.resized[1] - self._size[1]
+        others = {f"mirrored {name}": (top, room - left) for name, (top, left) in starts.items()}
+        return self._cut_out(values, starts) | self._cut_out(np.ascontiguousarray(values[mirrored]), others)
 
     def cut(self, image: Image) -> Image:
         """The model's own resize and crop alone: what it sees of the image, as bytes."""
@@ -269,9 +277,6 @@ class ImagePreprocessing:
             case "shorter":
                 resized = self._resized(frame.taken_from(image), frame.resized)
                 starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
-                if not (self.clahe or self.denoise):
-                    # the views overlap and each pixel is normalised alone, so all are normalised before they are cut out
-                    return self._cut_out(self._normalised(resized), starts)
                 views = {name: part_of(resized, start, self._size) for name, start in starts.items()}
             case "crop":
                 starts = {"centre": frame.start, **corners_within((height, width), frame.size)}

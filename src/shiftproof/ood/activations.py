@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.entry import Fitted, OODDetector
 from shiftproof.ood.graph import Graph, Tensor
-from shiftproof.ood.inputs import head_of, in_parts, parts_of
+from shiftproof.ood.inputs import by_sorted_features, head_of, in_parts, parts_of
 from shiftproof.ood.scores import free_energy
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
 
@@ -82,11 +82,10 @@ def ash_b(predictions: Predictions, *, percentile: float = 65.0) -> OODScores:
     The largest are those above `percentile` % of its features; the others become 0.
     """
 
-    def shaped(features: Features) -> Features:
-        kept = largest(features, percentile)
-        return np.where(kept, features.sum(axis=1, keepdims=True) / kept.sum(axis=1, keepdims=True), 0)
+    def shaped(features: Features, kept: NDArray[np.bool_]) -> Features:
+        return _pruned((features.sum(axis=1, keepdims=True) / kept.sum(axis=1, keepdims=True)).astype(np.float32), kept)
 
-    return _energy_after(shaped, predictions)
+    return _energy_of_largest(shaped, predictions, percentile)
 
 
 def _ash_b_graph(graph: Graph, *, percentile: float) -> Tensor:
@@ -103,11 +102,10 @@ def ash_s(predictions: Predictions, *, percentile: float = 90.0) -> OODScores:
     The largest are those above `percentile` % of its features; they grow by e to the power of the sum of all over their own.
     """
 
-    def shaped(features: Features) -> Features:
-        kept = largest(features, percentile)
-        return np.where(kept, features, 0) * _growth(features, kept)
+    def shaped(features: Features, kept: NDArray[np.bool_]) -> Features:
+        return _pruned(features, kept) * _growth(features, kept)
 
-    return _energy_after(shaped, predictions)
+    return _energy_of_largest(shaped, predictions, percentile)
 
 
 def _ash_s_graph(graph: Graph, *, percentile: float) -> Tensor:
@@ -120,7 +118,7 @@ ASH_S = OODDetector("ASH-S", ash_s, presets={"pytorch-ood": {"percentile": 65.0}
 
 def ash_p(predictions: Predictions, *, percentile: float = 65.0) -> OODScores:
     """Energy after ASH-P: the lowest `percentile` % of an image's activations are zeroed (Djurisic et al., 2023)."""
-    return _energy_after(lambda features: np.where(largest(features, percentile), features, 0), predictions)
+    return _energy_of_largest(_pruned, predictions, percentile)
 
 
 def _ash_p_graph(graph: Graph, *, percentile: float) -> Tensor:
@@ -135,7 +133,7 @@ def scale(predictions: Predictions, *, percentile: float = 85.0) -> OODScores:
 
     They grow by e to the power of their sum over the sum of the largest, those above `percentile` % of them.
     """
-    return _energy_after(lambda features: features * _growth(features, largest(features, percentile)), predictions)
+    return _energy_of_largest(lambda features, kept: features * _growth(features, kept), predictions, percentile)
 
 
 def _scale_graph(graph: Graph, *, percentile: float) -> Tensor:
@@ -153,7 +151,12 @@ class React(Fitted):
 
     def __call__(self, predictions: Predictions) -> OODScores:
         """Energy of the logits of the clipped features."""
-        return _energy_after(lambda features: np.minimum(features, np.float32(self.clip)), predictions)
+        head, clip = predictions.need_head(), np.float32(self.clip)
+
+        def clipped(features: Features) -> OODScores:
+            return energy_of(np.minimum(features.astype(np.float32, copy=False), clip), head)
+
+        return in_parts(clipped, predictions.need_features())
 
     def graph(self, graph: Graph) -> Tensor:
         return _energy_in(graph, graph.features.at_most(self.clip))
@@ -183,9 +186,14 @@ def largest(features: Features, percentile: float) -> NDArray[np.bool_]:
     >>> largest(np.array([[3.0, 1.0, 1.0, 0.0]]), 50)
     array([[ True,  True, False, False]])
     """
+    return _largest(features, np.sort(features, axis=1), percentile)
+
+
+def _largest(features: Features, rising: Features, percentile: float) -> NDArray[np.bool_]:
+    """The same of features that are sorted already."""
     width = features.shape[1]
     kept = _count_kept(width, percentile)
-    least = np.partition(features, width - kept, axis=1)[:, [width - kept]]
+    least = rising[:, [width - kept]]
     reached = features >= least
     if np.count_nonzero(reached) == kept * len(features):  # as of most images: no other is equal to the last one kept
         return np.asarray(reached)
@@ -230,15 +238,28 @@ def energy_of(features: Features, head: Head) -> OODScores:
     return free_energy(features.astype(np.float32, copy=False) @ head.weights.T.astype(np.float32, copy=False) + head.bias)
 
 
-def _energy_after(shaped: Callable[[Features], Features], predictions: Predictions) -> OODScores:
+def _energy_of_largest(
+    shaped: Callable[[Features, NDArray[np.bool_]], Features], predictions: Predictions, percentile: float
+) -> OODScores:
+    """The free energy after features were changed, given which of them are the largest."""
     head = predictions.need_head()
-    return in_parts(lambda some: energy_of(shaped(some.astype(np.float32, copy=False)), head), predictions.need_features())
+
+    def score(features: Features, rising: Features) -> OODScores:
+        return energy_of(shaped(features, _largest(features, rising, percentile)), head)
+
+    return by_sorted_features(predictions, score)
+
+
+def _pruned(features: Features, kept: NDArray[np.bool_]) -> Features:
+    """Single-precision features that are kept, and 0 for the others."""
+    # by their bits, in a third of the time of np.where, which takes one of two ways at every feature
+    return np.asarray((features.view(np.int32) & -kept.astype(np.int32)).view(np.float32))
 
 
 def _growth(features: Features, kept: NDArray[np.bool_]) -> Features:
     """By what features grow: e to the power of the sum of all over the sum of those kept, (images, 1)."""
     total = features.sum(axis=1, keepdims=True, dtype=np.float64)
-    rest = np.where(kept, features, 0).sum(axis=1, keepdims=True, dtype=np.float64)
+    rest = _pruned(features, kept).sum(axis=1, keepdims=True, dtype=np.float64)
     ratio = np.divide(total, rest, out=np.ones_like(total), where=rest != 0)
     # features that are never negative cannot exceed this; others, whose sum may nearly vanish, are kept finite by it
     most = kept.shape[1] / kept.sum(axis=1, keepdims=True)

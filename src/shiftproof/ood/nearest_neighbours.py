@@ -213,13 +213,15 @@ def _in_double(rows: Features) -> Floats:
 
 def _kth_squared(points: Floats, references: KeptRows, neighbours: int) -> Floats:
     # the closest so far, and behind them those of one block: written in place, for copies would cost a tenth of the products
-    closeness = np.full((len(points), neighbours + ROWS_AT_ONCE), -np.inf, points.dtype)
+    closeness = np.empty((len(points), min(len(references), neighbours + ROWS_AT_ONCE)), points.dtype)
+    kept = 0
     for block, squares in references.blocks():
-        so_far = closeness[:, : neighbours + len(block)]
-        np.matmul(points, block.astype(points.dtype, copy=False).T, out=so_far[:, neighbours:])
-        so_far[:, neighbours:] -= (squares / 2).astype(points.dtype)
-        so_far.partition(len(block), axis=1)
-        closeness[:, :neighbours] = so_far[:, len(block) :]
+        so_far = closeness[:, : kept + len(block)]
+        np.matmul(points, block.astype(points.dtype, copy=False).T, out=so_far[:, kept:])
+        so_far[:, kept:] -= (squares / 2).astype(points.dtype)
+        kept = min(so_far.shape[1], neighbours)
+        so_far.partition(so_far.shape[1] - kept, axis=1)
+        closeness[:, :kept] = so_far[:, so_far.shape[1] - kept :]
     return np.asarray(squared_lengths(points) - 2 * closeness[:, 0].astype(np.float64))
 
 

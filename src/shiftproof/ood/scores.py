@@ -105,7 +105,7 @@ def free_energy(logits: Logits, *, temperature: float = 1.0) -> OODScores:
     array([-1.3863])
     """
     _check_temperature(temperature)
-    return -temperature * log_totals(logits.astype(np.float64) / temperature)
+    return -temperature * log_totals(logits if temperature == 1 else logits.astype(np.float64) / temperature)
 
 
 def softened(logits: Logits, temperature: float) -> NDArray[np.floating]:

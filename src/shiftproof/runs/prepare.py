@@ -98,10 +98,12 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
 def _room(job: Job) -> Inputs | None:
     """Memory for the whole batch; None where its inputs are of unknown size, or crops that are made together."""
     preprocessing = job.preprocessing
+    if any(condition.picture in CROPS for condition in job.conditions):
+        return None
     if not isinstance(preprocessing, PlacingPreprocessing) or not _places_inputs(type(preprocessing)):
         return None
     form = preprocessing.form
-    if form is None or any(condition.picture in CROPS for condition in job.conditions):
+    if form is None:
         return None
     return room_for((len(job.samples), *form.shape), form.dtype)
 

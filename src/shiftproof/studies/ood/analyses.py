@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.roc import auroc, images_below, rank_shift, rank_shift_interval, share_discarded
+from shiftproof.metrics.roc import auroc, images_below, rank_shift, rank_shift_intervals, share_discarded
 from shiftproof.metrics.two_sample import discarded_interval
 from shiftproof.studies import evidence
 from shiftproof.studies.ood.distance import Surroundings
@@ -113,14 +113,15 @@ def _rank_shifts(judged: Judged) -> Iterator[Finding]:
     moved = {name: rank_shift(together[judged.baseline], together[name]) for name in rivals}
     farthest = max((float(np.percentile(np.abs(one), 99)) for one in moved.values()), default=0.0)
     edges = np.linspace(-(farthest or 1), farthest or 1, BINS + 1)
-    for name, (group, rows) in product(rivals, groups.items()):
-        if rows.any():
+    groups = {group: rows for group, rows in groups.items() if rows.any()}
+    for name in rivals:
+        own, theirs = together[judged.baseline], together[name]
+        intervals = rank_shift_intervals(own, theirs, [*groups.values()], clusters=cases.joint.numbers)
+        for (group, rows), ends in zip(groups.items(), intervals, strict=True):
             shifts = moved[name][rows]
             about = {**judged.about, "ood_detector": name, "versus": judged.baseline, "group": group}
             about |= {"id": id_set.name, "ood": ood_set.name}
             told = {**judged.convention(id_set, name), "order": f"of {id_set.told()} ID and {ood_set.told()} OOD"}
-            own, theirs = together[judged.baseline], together[name]
-            ends = rank_shift_interval(own, theirs, rows, clusters=cases.joint.numbers)
             subject = evidence.Subject(about, told, cases.joint.take(rows))
             yield subject.resampled("rank_shift", float(shifts.mean()), "Student's t", ends)
             yield _distribution("rank_shift_distribution", shifts, edges, about, told, "ranks moved up, as a share of all")
