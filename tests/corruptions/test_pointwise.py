@@ -223,6 +223,16 @@ def test_the_jpeg_of_any_size_and_quality_is_pillows(shape: tuple[int, int], qua
         assert np.array_equal(jpeg_round_trip(image, quality), reference.jpeg(image, quality))
 
 
+def test_the_jpeg_of_every_quality_and_of_sizes_at_random_is_pillows() -> None:
+    rng = np.random.default_rng(4)
+    for quality in range(1, 101):
+        height, width = rng.integers(1, 70, 2)
+        noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        extremes = rng.choice(np.array([0, 255], np.uint8), (height, width, 3))  # coefficients as large as they become
+        for image in (noise, extremes, drawn(height, width, seed=quality)):
+            assert np.array_equal(jpeg_round_trip(image, quality), reference.jpeg(image, quality)), (quality, image.shape)
+
+
 def some_photos(real_data: Path) -> list[Path]:
     return sorted((real_data / "ilsvrc-sample-1000").glob("*.jpg"))[::25]
 

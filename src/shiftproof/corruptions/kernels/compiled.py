@@ -21,6 +21,11 @@ def compiled(function: Kernel) -> Kernel:
     return cast(Kernel, kernel)
 
 
+def inlined(function: Kernel) -> Kernel:
+    """The function as a part of every kernel that calls it, from the start: what is inlined later vectorises badly."""
+    return cast(Kernel, numba.njit(inline="always", error_model="numpy")(function))
+
+
 RandomBits = NDArray[np.uint32]
 """Independent and uniform over all 32-bit words, (samples,)."""
 
