@@ -300,7 +300,7 @@ def _shrink(
             least = np.int32((np.int32(level * gain + own) << 8) - ((level * factor) >> 8))
             lowest = lowest if lowest > least else least
             highest = highest if highest < least + 255 else np.int32(least + 255)
-        alike = alike and lowest <= highest
+        alike = alike and bool(lowest <= highest)
         for place in range(channel, SAMPLES_AT_ONCE, 3):
             offsets[place] = np.uint16(lowest)
     for start in range(0, samples.size, SAMPLES_AT_ONCE):
