@@ -45,9 +45,10 @@ def fill_with_random_bits(bits: RandomBits, seed: np.uint64, block: int) -> None
     word. The two halves of a word go to the two halves of the block, so both are written in order.
     """
     half = bits.size // 2
-    start = seed + np.uint64(block * half) * np.uint64(0x9E3779B97F4A7C15)
+    count = seed + np.uint64(block * half) * np.uint64(0x9E3779B97F4A7C15)
     for place in range(half):
-        word = start + np.uint64(place) * np.uint64(0x9E3779B97F4A7C15)
+        word = count
+        count += np.uint64(0x9E3779B97F4A7C15)  # a sum, for a product would take a third of all the time
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         word ^= word >> np.uint64(31)
