@@ -105,21 +105,26 @@ def _table(steps: NDArray[np.integer]) -> Table:
     return steps.astype(np.int32), least.astype(np.float32), (0.5 + least / 4).astype(np.float32)
 
 
+Planes: TypeAlias = tuple[Bytes, Pairs, Words, Words, NDArray[np.int32]]
+"""Planes and a few rows as bytes and as pairs of bytes, light and colour as words, coefficients of some blocks."""
+
+
 class _Memory(threading.local):
     """Memory of each thread for the planes of an image, kept for small ones: to get it takes as long as to fill it."""
 
     def __init__(self) -> None:
-        self.shape = (0, 0)
+        self.kept: tuple[tuple[int, int], Planes] | None = None
 
-    def of(self, height: int, width: int) -> tuple[Bytes, Pairs, Words, Words, NDArray[np.int32]]:
-        """Planes and a few rows as bytes and as pairs of bytes; light and colour as words; coefficients of some blocks."""
-        if self.shape != (height, width):
-            wide, tall = -(-width // 16) * 16, -(-height // 16) * 16
-            planes = np.zeros(wide * tall * 3 // 2 + 9 * wide, np.uint8)
-            words = np.split(planes.view(np.uint32), [wide * tall // 4, wide * tall // 8 * 3])
-            self.arrays = planes, planes.view(np.uint16), words[0], words[1], np.empty(64 * BLOCKS, np.int32)
-            self.shape = (height, width) if height * width <= KEPT else (0, 0)
-        return self.arrays
+    def of(self, height: int, width: int) -> Planes:
+        if self.kept and self.kept[0] == (height, width):
+            return self.kept[1]
+        wide, tall = -(-width // 16) * 16, -(-height // 16) * 16
+        planes = np.zeros(wide * tall * 3 // 2 + 9 * wide, np.uint8)
+        light, colour, _ = np.split(planes.view(np.uint32), [wide * tall // 4, wide * tall // 8 * 3])
+        arrays = planes, planes.view(np.uint16), light, colour, np.empty(64 * BLOCKS, np.int32)
+        if height * width <= KEPT:
+            self.kept = (height, width), arrays
+        return arrays
 
 
 KEPT = 1 << 19  # pixels
@@ -174,11 +179,11 @@ def _to_planes(samples: Bytes, height: np.uintp, width: np.uintp, planes: Bytes,
                 place = row + colour * (colour_line >> ONE)
                 for x in range(half):
                     upper, lower = pairs[even + x], pairs[odd + x]
-                    first, second = (
-                        Half((upper & Half(255)) + (upper >> Half(8))),
-                        Half((lower & Half(255)) + (lower >> Half(8))),
+                    left, right = (
+                        Half((upper & Half(255)) + (lower & Half(255))),
+                        Half((upper >> Half(8)) + (lower >> Half(8))),
                     )
-                    planes[place + x] = np.uint8(Half(first + second + Half(1) + Half(x & ONE)) >> Half(2))
+                    planes[place + x] = np.uint8(Half(left + right + Half(1) + Half(x & ONE)) >> Half(2))
     last = height - ONE
     for y in range(height, tall):
         place, source = (y & SEVEN) * line + (y >> THREE) * wide, (last & SEVEN) * line + (last >> THREE) * wide
@@ -293,7 +298,10 @@ def _inverse(
 def _odd(
     a: np.int32, b: np.int32, c: np.int32, d: np.int32, rest: np.int32
 ) -> tuple[np.int32, np.int32, np.int32, np.int32]:
-    """Odd coefficients from differences of samples, by distance from the ends; or the other way round."""
+    """Odd coefficients from differences of samples, by distance from the ends; or the other way round.
+
+    Factors are sums of cosines, times 2^13.
+    """
     common = Whole(9633 * (a + b + c + d) + rest)
     ends, inner, even, odd = Whole(7373 * (a + d)), Whole(20995 * (b + c)), Whole(16069 * (b + d)), Whole(3196 * (a + c))
     return (
