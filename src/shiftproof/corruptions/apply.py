@@ -11,6 +11,7 @@ import numpy as np
 
 from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting_edition
 from shiftproof.corruptions.entry import corruption_of
+from shiftproof.corruptions.kernels.jpeg import jpeg85
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.randomness import NO_DRAWS, rng_for
 from shiftproof.types import Condition, FrostPictures, Image, Output
@@ -85,11 +86,7 @@ def apply(condition: Condition, picture: Image, *, key: str) -> Image:
         changed = entry.function(picture, rng, **parameters, **folder)
         if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (picture.shape, picture.dtype):
             raise BadInput(f"corruption {condition.name!r} should return a uint8 image of the picture's size; it does not")
-    if condition.output == "raw":
-        return changed
-    from shiftproof.corruptions.kernels.jpeg import jpeg85  # it loads numba
-
-    return jpeg85(changed)
+    return jpeg85(changed) if condition.output == "jpeg85" else changed
 
 
 def whole(severity: int) -> int:
