@@ -1,17 +1,19 @@
 """The 19 corruptions of ImageNet-C on photos, beside imagecorruptions, albumentations, a memory copy and libjpeg-turbo.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/corruption_speed.py [--rounds N] [--names fog,snow] [--no-growth]
-                                                                   [--json FIGURES.json] [--docs docs/speed.md]
+                                                                   [--head FOLDER] [--json FIGURES.json]
+                                                                   [--docs docs/speed.md]
     python benchmarks/corruption_speed.py --table FIGURES.json --docs docs/speed.md
 
 One thread, photos cropped to 224 pixels; rates are images per CPU second. Every round times each contestant once at each
 severity on all photos, in a changing order; ours runs twice a round, and the ratio of those two is the A/A control. Ours is
 timed as a user calls it, with all its checks and a new key per call; first uses (compilation, tables) are excluded.
 
-imagecorruptions is the release on PyPI (1.1.2); the head of its repository, which has a faster glass blur and fog, cannot be
-installed by name. Three of its corruptions fail with today's libraries and are patched (a renamed argument, a renamed type).
-Its glass blur takes seconds per image and runs once. albumentations, where it is installed, has transforms of the same kind
-with the nearest parameters, but other pixels: a rate beside it is no like for like, and it has no frost.
+imagecorruptions is the release on PyPI (1.1.2). The head of its repository, which has a faster glass blur, cannot be
+installed by name: it runs too where `--head`, or the variable IMAGECORRUPTIONS_HEAD, names a checkout. Three corruptions of
+either fail with today's libraries and are patched (a renamed argument, a renamed type). The glass blur of the release takes
+seconds per image and runs once. albumentations, where it is installed, has transforms of the same kind with the nearest
+parameters, but other pixels: a rate beside it is no like for like, and it has no frost.
 
 Every corruption is timed at 1920 x 1080 too, by pixel against 224, with the memory that it takes beyond the image.
 """
@@ -30,6 +32,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +45,14 @@ import shiftproof as sp
 from shiftproof.corruptions import corruption_groups
 from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.corruptions.kernels.filters import gaussian_kernel
+from shiftproof.corruptions.kernels.jpeg import jpeg85
 from shiftproof.types import Image
 
 SEVERITIES = (1, 2, 3, 4, 5)
 EDITION = "imagenet-224"
 AT_LEAST = 0.02  # seconds a timing takes: calls are repeated until then
 LARGE = (1080, 1920)
+HEAD = "imagecorruptions (HEAD)"
 BEGINS, ENDS = "<!-- made by benchmarks/corruption_speed.py --docs -->", "<!-- end of the table -->"
 
 Calls = dict[str, Callable[[Image, int], object]]
@@ -66,21 +71,30 @@ def photos(count: int, height: int, width: int) -> list[Image]:
     return [np.array(photo.resize((width, height), Pillow.Resampling.BICUBIC)) for photo in chosen]
 
 
-def imagecorruptions() -> Any:
-    """The module of the package, with a stand-in for one that Python no longer has, running with today's libraries."""
-    stand_in = types.ModuleType("pkg_resources")
+def imagecorruptions(checkout: Path | None = None) -> Any:
+    """The module of the package, or of a checkout of its repository, running with today's libraries."""
+    stand_in = types.ModuleType("pkg_resources")  # Python no longer has it
     stand_in.resource_filename = lambda package, path: str(  # type: ignore[attr-defined]
-        Path(sys.modules[package.partition(".")[0]].__file__ or "").parent / path
+        Path(sys.modules[package].__file__ or "").parent / path
     )
     sys.modules.setdefault("pkg_resources", stand_in)
     warnings.simplefilter("ignore")
-    import imagecorruptions.corruptions as peer
-
-    gaussian, names = peer.gaussian, types.SimpleNamespace(**vars(np))
-    names.float_ = np.float64
-    peer.np = names
+    peer: Any
+    if checkout is None:
+        peer = importlib.import_module("imagecorruptions.corruptions")
+    else:
+        file = checkout / "imagecorruptions" / "corruptions.py"
+        if not file.is_file():
+            raise SystemExit(f"no checkout of imagecorruptions: {checkout}")
+        loader = SourceFileLoader("imagecorruptions_head", str(file))
+        peer = sys.modules[loader.name] = types.ModuleType(loader.name)
+        peer.__file__ = str(file)
+        loader.exec_module(peer)
+    gaussian, numpy = peer.gaussian, types.ModuleType("numpy")
+    vars(numpy).update(vars(np), float_=np.float64)
+    peer.np = numpy
     peer.gaussian = lambda image, *arguments, multichannel=False, **options: gaussian(
-        image, *arguments, channel_axis=-1 if multichannel else None, **options
+        image, *arguments, **{"channel_axis": -1 if multichannel else None, **options}
     )
     return peer
 
@@ -143,16 +157,14 @@ def albumentations(name: str, severity: int) -> Callable[[Image], object] | None
     return lambda photo: transform(image=photo)["image"]
 
 
-def contestants(name: str, peer: Any) -> Calls:
+def contestants(name: str, peers: dict[str, Any]) -> Calls:
     """Ours, ours again, and each of the others that has the like."""
     keys = itertools.count()
     ours = lambda photo, severity: sp.corrupt(photo, name, severity, key=str(next(keys)))  # noqa: E731
-    theirs = getattr(peer, name)
-    calls: Calls = {
-        "ours": ours,
-        "again": ours,
-        "imagecorruptions": lambda photo, severity: np.uint8(theirs(Pillow.fromarray(photo), severity)),
-    }
+    calls: Calls = {"ours": ours, "again": ours}
+    for who, peer in peers.items():
+        theirs = getattr(peer, name)
+        calls[who] = lambda photo, severity, theirs=theirs: np.uint8(theirs(Pillow.fromarray(photo), severity))  # type: ignore[misc]
     transforms = {severity: albumentations(name, severity) for severity in SEVERITIES}
     if transforms[1] is not None:
         calls["albumentations"] = lambda photo, severity: transforms[severity](photo)  # type: ignore[misc]
@@ -171,9 +183,9 @@ def seconds(call: Callable[[Image, int], object], pictures: Sequence[Image], sev
             return spent / calls
 
 
-def measured(name: str, pictures: Sequence[Image], peer: Any, rounds: int) -> dict[str, Any]:
+def measured(name: str, pictures: Sequence[Image], peers: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Rates by contestant, and how many times as fast ours is, at each severity and over all of them ("mean")."""
-    calls = contestants(name, peer)
+    calls = contestants(name, peers)
     times: dict[str, dict[int, list[float]]] = {who: {severity: [] for severity in SEVERITIES} for who in calls}
     for who, severity in itertools.product(calls, SEVERITIES):
         if who != "imagecorruptions":
@@ -204,33 +216,52 @@ def ratio(base: list[float], own: list[float]) -> list[float]:
 
 
 def limits(pictures: Sequence[Image], rounds: int) -> dict[str, float]:
-    """A memory copy; and libjpeg-turbo at the five qualities with nothing around it, encode and decode, in rates."""
-    qualities = [int(severity_parameters("jpeg_compression", severity, EDITION)["quality"]) for severity in SEVERITIES]
-
-    def jpeg(picture: Image, severity: int) -> None:
-        _, saved = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, qualities[severity - 1]])
-        cv2.imdecode(saved, cv2.IMREAD_COLOR)
+    """A memory copy, and libjpeg-turbo at the five qualities with nothing around it, in rates."""
 
     def mean(call: Callable[[Image, int], object]) -> float:
         return statistics.median(
             sum(seconds(call, pictures, severity) for severity in SEVERITIES) / len(SEVERITIES) for _ in range(rounds)
         )
 
-    copying, pictures = mean(lambda picture, _: picture.copy()), [np.ascontiguousarray(one[:, :, ::-1]) for one in pictures]
-    return {"memory copy": 1 / copying, "libjpeg-turbo": 1 / mean(jpeg)}
+    return {"memory copy": 1 / mean(lambda picture, _: picture.copy()), "libjpeg-turbo": 1 / mean(libjpeg_turbo(QUALITIES))}
 
 
-def jpeg_share(pictures: Sequence[Image], rounds: int) -> list[float]:
-    """The rate of JPEG compression as a share of the bare loop's, both in each round."""
-    bare, own = [], []
-    for turn in range(rounds):
-        for who in ("bare", "own") if turn % 2 else ("own", "bare"):
-            if who == "bare":
-                bare.append(1 / limits(pictures, 1)["libjpeg-turbo"])
-            else:
-                call = lambda picture, severity: sp.corrupt(picture, "jpeg_compression", severity)  # noqa: E731
-                own.append(sum(seconds(call, pictures, severity) for severity in SEVERITIES) / len(SEVERITIES))
-    return ratio(bare, own)
+QUALITIES = [int(severity_parameters("jpeg_compression", severity, EDITION)["quality"]) for severity in SEVERITIES]
+
+
+def libjpeg_turbo(qualities: Sequence[int]) -> Callable[[Image, int], object]:
+    """Encode and decode at the quality of each severity; channels stay as OpenCV takes them, so that nothing turns them."""
+
+    def call(picture: Image, severity: int) -> None:
+        _, saved = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, qualities[severity - 1]])
+        cv2.imdecode(saved, cv2.IMREAD_COLOR)
+
+    return call
+
+
+def jpeg_shares(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]:
+    """Our rates of JPEG compression, and of the save of the published files, as shares of bare loops' in each round."""
+    reversed_channels = [np.ascontiguousarray(picture[:, :, ::-1]) for picture in pictures]
+    noisy = [sp.corrupt(picture, "gaussian_noise", 3) for picture in pictures]
+    reversed_noisy = [np.ascontiguousarray(picture[:, :, ::-1]) for picture in noisy]
+    pairs: dict[str, tuple[Callable[[Image, int], object], Sequence[Image], Sequence[int], Sequence[Image]]] = {
+        "jpeg": (
+            lambda picture, severity: sp.corrupt(picture, "jpeg_compression", severity),
+            pictures,
+            QUALITIES,
+            reversed_channels,
+        ),
+        "jpeg85": (lambda picture, _: jpeg85(picture), noisy, [85] * 5, reversed_noisy),
+    }
+    shares = {}
+    for name, (own, ours, qualities, theirs) in pairs.items():
+        loops = {"own": (own, ours), "bare": (libjpeg_turbo(qualities), theirs)}
+        times: dict[str, list[float]] = {"own": [], "bare": []}
+        for turn in range(rounds):
+            for who in ("bare", "own") if turn % 2 else ("own", "bare"):
+                times[who].append(sum(seconds(*loops[who], severity) for severity in SEVERITIES))
+        shares[name] = ratio(times["bare"], times["own"])
+    return shares
 
 
 def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]:
@@ -238,8 +269,7 @@ def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]
 
     Elastic transform, severities 1 and 2: the four products of matrices that smooth two fields. Gaussian blur: a separable
     filter whose sums are floats, which truncation needs. Contrast: means by channel, then one pass
-    over the samples, here about the mean of red alone and rounded. JPEG: OpenCV's encoder takes BGR, so channels are
-    reversed once.
+    over the samples, here about the mean of red alone and rounded.
     """
     size = len(pictures[0])
     fields = np.random.default_rng(0).uniform(-1, 1, (2, size, size)).astype(np.float32)
@@ -259,18 +289,10 @@ def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]
         middle = cv2.mean(picture)[0]
         cv2.convertScaleAbs(picture, alpha=gains[severity - 1], beta=middle * (1 - gains[severity - 1]))
 
-    qualities = [int(severity_parameters("jpeg_compression", severity, EDITION)["quality"]) for severity in SEVERITIES]
-
-    def jpeg(picture: Image, severity: int) -> None:
-        reversed_channels = cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)
-        _, saved = cv2.imencode(".jpg", reversed_channels, [cv2.IMWRITE_JPEG_QUALITY, qualities[severity - 1]])
-        cv2.imdecode(saved, cv2.IMREAD_COLOR_RGB)
-
     bare: dict[str, tuple[Callable[[Image, int], object], tuple[int, ...]]] = {
         "elastic_transform": (products, (1, 2)),
         "gaussian_blur": (gaussian_blur, SEVERITIES),
         "contrast": (contrast, SEVERITIES),
-        "jpeg_compression": (jpeg, SEVERITIES),
     }
     shares = {}
     for name, (call, severities) in bare.items():
@@ -287,7 +309,7 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
     """The rows of the table of speed, from the figures of a run."""
     corruptions = figures["corruptions"]
     mean = {name: one["mean"] for name, one in corruptions.items()}
-    ours, theirs = harmonic(corruptions, "ours"), harmonic(corruptions, "imagecorruptions")
+    ours = harmonic(corruptions, "ours")
     controls = sorted(one["A/A"][0] for one in mean.values())
     noise = harness.Ratio(statistics.median(controls), controls[0], controls[-1])
     count, rate = len(mean), "images a CPU-second"
@@ -299,13 +321,12 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
         unit=rate,
         noise=noise,
     )
-    harness.figure(
-        f"{count} corruptions at 224 px, by that mean",
-        ours / theirs,
-        beside="imagecorruptions 1.1.2 (PyPI)",
-        aim=">= 150 x",
-        noise=noise,
-    )
+    peers = {"imagecorruptions": ("imagecorruptions 1.1.2 (PyPI)", ">= 150 x"), HEAD: ("imagecorruptions, HEAD", ">= 30 x")}
+    for who, (beside, aim) in peers.items():
+        if all(who in one["rate"] for one in mean.values()):
+            work = f"{count} corruptions at 224 px, by that mean"
+            needs = "IMAGECORRUPTIONS_HEAD" if who == HEAD else ""
+            harness.figure(work, ours / harmonic(corruptions, who), beside=beside, aim=aim, noise=noise, needs=needs)
     for name in sorted(mean, key=lambda name: float(mean[name]["rate"]["ours"]))[:3]:
         low = ">= 1,200" if name in ("elastic_transform", "zoom_blur", "spatter") else ">= 1,500"
         control = harness.Ratio(*mean[name]["A/A"])
@@ -316,20 +337,24 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
     control = mean.get("jpeg_compression", {"A/A": [noise.median]})["A/A"][0]
     beside = "libjpeg-turbo's bare encode and decode"
     harness.figure("JPEG compression", figures["jpeg"][0], beside=beside, aim=">= 0.95", noise=control)
+    harness.figure("output jpeg85 of gaussian noise", figures["jpeg85"][0], beside=beside, aim=">= 0.95", noise=control)
     limits = {
         "elastic_transform": "its four products of matrices alone, severities 1 and 2",
         "gaussian_blur": "a bare blur to floats, cut to bytes",
         "contrast": "a bare pass for means and one for levels",
-        "jpeg_compression": "channels reversed for OpenCV, then a bare encode and decode",
     }
     for name, limit in limits.items():
         harness.figure(name, figures["bare"][name][0], beside=limit, aim="near 1", noise=noise)
-    peers = {name: one["ratio"]["albumentations"] for name, one in mean.items() if "albumentations" in one["ratio"]}
-    if peers:
-        worst = min(peers, key=lambda name: float(peers[name][0]))
-        harness.figure(
-            f"{worst}, the worst beside", peers[worst][0], beside="albumentations, other pixels", aim="> 1", noise=noise
-        )
+    ratios = {
+        f"{name} at severity {severity}": one[str(severity)]["ratio"]["albumentations"][0]
+        for name, one in corruptions.items()
+        for severity in SEVERITIES
+        if "albumentations" in one["mean"]["ratio"]
+    }
+    if ratios:
+        worst = min(ratios, key=lambda which: float(ratios[which]))
+        beside = "albumentations, other pixels"
+        harness.figure(f"{worst}, the worst beside", ratios[worst], beside=beside, aim="> 1", noise=noise)
     if grown := figures.get("growth"):
         slow, large = (max(grown, key=lambda name: float(grown[name][what])) for what in ("time", "megabytes"))
         beside = "its time a pixel at 224 px"
@@ -381,12 +406,14 @@ def harmonic(figures: dict[str, Any], who: str) -> float:
 def page(figures: dict[str, Any]) -> str:
     """The table of a docs page."""
     corruptions, grown = figures["corruptions"], figures.get("growth", {})
+    with_head = all(HEAD in one["mean"]["ratio"] for one in corruptions.values())
+    head = " x its HEAD |" if with_head else ""
     lines = [
         f"Made on: {figures['machine']}.",
         "",
-        "| corruption | images a CPU-second | x imagecorruptions | x albumentations (least of five severities) | A/A "
+        f"| corruption | images a CPU-second | x imagecorruptions |{head} x albumentations (least of five severities) | A/A "
         "| 1080p, time a pixel | MB beyond |",
-        "|---|---|---|---|---|---|---|",
+        f"|---|---|---|{'---|' if with_head else ''}---|---|---|---|",
     ]
     for name, one in corruptions.items():
         mean, control = one["mean"], one["mean"]["A/A"]
@@ -395,17 +422,19 @@ def page(figures: dict[str, Any]) -> str:
             least = min(one[str(severity)]["ratio"]["albumentations"][0] for severity in SEVERITIES)
             other = f"{mean['ratio']['albumentations'][0]:.2f} ({least:.2f})"
         growing = f"{grown[name]['time']:.2f} | {grown[name]['megabytes']:.0f}" if name in grown else "– | –"
+        head = f" {mean['ratio'][HEAD][0]:,.1f} |" if with_head else ""
         lines.append(
-            f"| {name} | {mean['rate']['ours']:,.0f} | {mean['ratio']['imagecorruptions'][0]:,.1f} | {other} "
+            f"| {name} | {mean['rate']['ours']:,.0f} | {mean['ratio']['imagecorruptions'][0]:,.1f} |{head} {other} "
             f"| {control[1]:.2f} to {control[2]:.2f} | {growing} |"
         )
     ours, theirs = harmonic(corruptions, "ours"), harmonic(corruptions, "imagecorruptions")
     low, high = figures["jpeg"][1:]
+    also = f" and {ours / harmonic(corruptions, HEAD):,.0f} times that of its HEAD" if with_head else ""
     lines += [
         "",
         f"Harmonic mean of the rates: {ours:,.0f} images a CPU-second, {ours / theirs:,.0f} times that of imagecorruptions "
-        f"1.1.2. JPEG compression runs at {figures['jpeg'][0]:.2f} ({low:.2f} to {high:.2f}) of the rate of libjpeg-turbo's "
-        "bare encode and decode.",
+        f"1.1.2{also}. JPEG compression runs at {figures['jpeg'][0]:.2f} ({low:.2f} to {high:.2f}) times the rate of "
+        "libjpeg-turbo's bare encode and decode.",
     ]
     return "\n".join(lines)
 
@@ -424,6 +453,8 @@ def main() -> None:
     parser.add_argument(
         "--growth", action=argparse.BooleanOptionalAction, default=True, help="time a pixel and memory at 1920 x 1080 too"
     )
+    head = os.environ.get("IMAGECORRUPTIONS_HEAD")
+    parser.add_argument("--head", type=Path, default=head, help="a checkout of imagecorruptions to race too")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--table", type=Path, help="figures of an earlier run, instead of measuring")
     parser.add_argument("--docs", type=Path, help="the page whose table is written anew")
@@ -437,7 +468,9 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     cv2.setNumThreads(1)
-    pictures, peer = photos(options.photos, 224, 224), imagecorruptions()
+    pictures, peers = photos(options.photos, 224, 224), {"imagecorruptions": imagecorruptions()}
+    if options.head:
+        peers[HEAD] = imagecorruptions(options.head)
     corruptions: dict[str, Any] = {}
     figures: dict[str, Any] = {
         "machine": harness.machine(),
@@ -446,7 +479,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     }
     print(figures["machine"], ", ".join(f"{name} {rate:,.0f}/s" for name, rate in figures["limits"].items()), sep="\n")
     for name in options.names.split(","):
-        corruptions[name] = measured(name, pictures, peer, options.rounds)
+        corruptions[name] = measured(name, pictures, peers, options.rounds)
         mean = corruptions[name]["mean"]
         beside = "   ".join(
             f"x {who} {value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})" for who, value in mean["ratio"].items()
@@ -455,10 +488,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             f"{corruptions[name][str(severity)]['ratio'].get('albumentations', [np.nan])[0]:.2f}" for severity in SEVERITIES
         ]
         print(f"{name:18} {mean['rate']['ours']:8,.0f}   {beside}   A/A {mean['A/A']}   {' '.join(by_severity)}", flush=True)
-    figures["jpeg"] = jpeg_share(pictures, options.rounds)
-    print(f"JPEG beside libjpeg-turbo's bare loop: {figures['jpeg']}")
+    figures |= jpeg_shares(pictures, options.rounds)
+    print(f"beside libjpeg-turbo's bare loop: JPEG {figures['jpeg']}, jpeg85 of noise {figures['jpeg85']}")
     ours, theirs = harmonic(corruptions, "ours"), harmonic(corruptions, "imagecorruptions")
     print(f"harmonic mean of rates {ours:,.0f}; imagecorruptions {theirs:,.1f}, x {ours / theirs:.1f}")
+    if options.head:
+        print(f"{HEAD} {harmonic(corruptions, HEAD):,.1f}, x {ours / harmonic(corruptions, HEAD):.1f}")
     figures["bare"] = bare_loops(pictures, options.rounds)
     print("beside bare loops:", figures["bare"])
     if options.growth:

@@ -72,8 +72,19 @@ def cpu_seconds() -> float:
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def figure(work: str, measured: float, *, beside: str, aim: str, unit: str = "", noise: Ratio | float | None = None) -> None:
+def figure(
+    work: str,
+    measured: float,
+    *,
+    beside: str,
+    aim: str,
+    unit: str = "",
+    noise: Ratio | float | None = None,
+    needs: str = "",
+) -> None:
     """One row of docs/speed.md: what was measured beside a peer or a limit, and the A/A of that run.
+
+    `needs` is an environment variable that names the peer; where it is not set, the row of an earlier run stays.
 
     It is printed, and added to the file that SHIFTPROOF_FIGURES names, from which `make benchmarks` makes the page.
     """
@@ -85,6 +96,7 @@ def figure(work: str, measured: float, *, beside: str, aim: str, unit: str = "",
         "beside": beside,
         "aim": aim,
         "noise": [] if noise is None else spread,
+        **({"needs": needs} if needs else {}),
     }
     print(f"{work}: {measured:.4g} {unit or 'x'} beside {beside}; aim {aim}; A/A {row['noise'] or 'not timed'}", flush=True)
     if file := os.environ.get("SHIFTPROOF_FIGURES"):

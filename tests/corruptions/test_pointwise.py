@@ -19,7 +19,7 @@ from shiftproof.corruptions import corruption_of
 from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.corruptions.kernels.colour import brightened, saturated
 from shiftproof.corruptions.kernels.geometry import cells
-from shiftproof.corruptions.kernels.jpeg import jpeg85, jpeg_round_trip
+from shiftproof.corruptions.kernels.jpeg import _table, jpeg85, jpeg_round_trip
 from shiftproof.types import Image
 
 COLUMNS = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
@@ -221,6 +221,24 @@ def test_the_public_package_gives_the_same(name: str, severity: int) -> None:
 def test_the_jpeg_of_any_size_and_quality_is_pillows(shape: tuple[int, int], quality: int) -> None:
     for image in (drawn(*shape), np.random.default_rng(1).integers(0, 256, (*shape, 3), dtype=np.uint8)):
         assert np.array_equal(jpeg_round_trip(image, quality), reference.jpeg(image, quality))
+
+
+def test_the_jpeg_of_every_quality_and_of_sizes_at_random_is_pillows() -> None:
+    rng = np.random.default_rng(4)
+    for quality in range(1, 101):
+        height, width = rng.integers(1, 70, 2)
+        noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        extremes = rng.choice(np.array([0, 255], np.uint8), (height, width, 3))  # coefficients as large as they become
+        for image in (noise, extremes, drawn(height, width, seed=quality)):
+            assert np.array_equal(jpeg_round_trip(image, quality), reference.jpeg(image, quality)), (quality, image.shape)
+
+
+def test_single_precision_rounds_every_coefficient_as_whole_numbers_do() -> None:
+    coefficients = np.arange(2**14 + 1)  # 8 times 8 times the 255 levels of a block and their halves, and more
+    for step in range(1, 256):
+        _, inverse, half = _table(np.array([step]))
+        rounded = (coefficients.astype(np.float32) * inverse + half).astype(np.int32)
+        assert np.array_equal(rounded, (coefficients + 4 * step) // (8 * step)), step
 
 
 def some_photos(real_data: Path) -> list[Path]:

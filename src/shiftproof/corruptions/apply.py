@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 import warnings
+from functools import lru_cache
 from typing import get_args
 
 import numpy as np
 
-from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting_edition, severity_parameters
+from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting_edition
 from shiftproof.corruptions.entry import corruption_of
 from shiftproof.corruptions.kernels.jpeg import jpeg85
 from shiftproof.errors import BadInput, UnknownName
@@ -47,12 +48,7 @@ def corrupt(
     """
     picture = to_rgb(image)
     size = edition_of(edition).size
-    corruption_of(name)
-    if output not in OUTPUTS:
-        raise UnknownName("output", output, OUTPUTS)
-    condition = Condition(
-        name, whole(severity), edition=edition, output=output, seed=seed, scale_severity=scale_severity, frost=frost
-    )
+    condition = _condition(name, whole(severity), edition, output, seed, scale_severity, frost)
     if not scale_severity and picture.shape[:2] != (size, size):
         fitting = fitting_edition(min(picture.shape[:2]))
         another = "another edition" if fitting.warning or fitting.edition == edition else f"edition={fitting.edition!r}"
@@ -65,17 +61,26 @@ def corrupt(
     return apply(condition, picture, key=key)
 
 
+@lru_cache(maxsize=1024, typed=True)  # a loop over images asks for few, each as often as there are images
+def _condition(
+    name: str, severity: int, edition: str, output: Output, seed: int, scale_severity: bool, frost: FrostPictures | None
+) -> Condition:
+    corruption_of(name)
+    if output not in OUTPUTS:
+        raise UnknownName("output", output, OUTPUTS)
+    return Condition(name, severity, edition=edition, output=output, seed=seed, scale_severity=scale_severity, frost=frost)
+
+
 def apply(condition: Condition, picture: Image, *, key: str) -> Image:
     """The picture under a condition; nothing but the arguments decides what comes out."""
     if not (picture.flags.c_contiguous and picture.flags.writeable):
         picture = picture.copy()  # a view, or read-only memory, would have every kernel compiled once more
     changed = picture
     if condition.name != "clean":
-        edition = condition.edition or DEFAULT_EDITION
-        entry = corruption_of(condition.name)
-        parameters = severity_parameters(condition.name, condition.severity, edition)
+        edition, entry = edition_of(condition.edition or DEFAULT_EDITION), corruption_of(condition.name)
+        parameters = entry.severities.at(condition.severity, edition.severities)
         if condition.scale_severity:
-            parameters = entry.severities.scaled(parameters, min(picture.shape[:2]) / edition_of(edition).size)
+            parameters = entry.severities.scaled(parameters, min(picture.shape[:2]) / edition.size)
         folder = {"folder": condition.frost.folder} if condition.frost and entry.takes_frost else {}
         rng = rng_for(key, condition) if entry.random else NO_DRAWS
         changed = entry.function(picture, rng, **parameters, **folder)

@@ -133,9 +133,10 @@ WHOLE = 512  # pixels: maps up to this size are made sooner than it is found out
 def plasma_of(draws: NDArray[np.float32], size: int, decay: float) -> Field:
     """The map that these draws make, from 0 to 1; a map of one pixel is 0."""
     field, _ = _diamond_square(draws, size, decay)
-    field -= field.min()
-    highest = field.max()
-    return field / highest if highest > 0 else field
+    lowest, highest = field.min(), field.max()
+    if highest > lowest:
+        _to_unit(field.reshape(-1), lowest, highest - lowest)
+    return field
 
 
 def _upper_left(seed: Seed, size: int, decay: float, height: int, width: int) -> Field:

@@ -63,27 +63,39 @@ def alias_table(laws: Laws) -> AliasTable:
     return table
 
 
+PIECE = 256  # samples that are looked up at a time
+
+
 @compiled
 def drawn(image: Image, table: AliasTable, seed: np.uint64) -> Image:
     """The image with every sample replaced by a draw from the law of its level."""
     samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    bits = np.empty(BLOCK, np.uint32)
+    bits, words = np.empty(BLOCK, np.uint32), np.empty(PIECE, np.uint32)
     for block in range((image.size + BLOCK - 1) // BLOCK):
         fill_with_random_bits(bits, seed, block)
         here = slice(block * BLOCK, (block + 1) * BLOCK)
-        look_up(samples[here], table, bits, result[here])
+        _look_up(samples[here], table, bits, words, result[here])
     return result.reshape(image.shape)
 
 
 @compiled
-def look_up(samples: Image, table: AliasTable, bits: RandomBits, result: Image) -> None:
-    """Writes the draws that these bits stand for: 8 bits choose a column, 24 between its two levels."""
-    for place in range(samples.size):
-        column = bits[place] & np.uint32(255)
-        word = table[(np.uintp(samples[place]) << np.uintp(8)) | np.uintp(column)]
-        # both levels are at hand and one is masked out: a branch would be guessed wrong every other time
-        own = np.uint32(0) - np.uint32((bits[place] >> np.uint32(8)) < (word >> np.uint32(8)))
-        result[place] = np.uint8((word & ~own) | (column & own))
+def _look_up(samples: Image, table: AliasTable, bits: RandomBits, words: RandomBits, result: Image) -> None:
+    """Writes the draws that these bits stand for: 8 bits choose a column, 24 between its two levels.
+
+    Only the loop in the middle goes word by word, and has nothing else to do.
+    """
+    size, piece = np.uintp(samples.size), np.uintp(PIECE)
+    for start in range(np.uintp(0), size, piece):
+        count = min(piece, size - start)
+        for place in range(count):
+            column = bits[start + place] & np.uint32(255)
+            words[place] = np.uint32(np.uint32(samples[start + place]) << np.uint32(8)) | column
+        for place in range(count):
+            words[place] = table[np.uintp(words[place])]
+        for place in range(count):
+            drawn_bits, word = bits[start + place], words[place]
+            own = (drawn_bits >> np.uint32(8)) < (word >> np.uint32(8))
+            result[start + place] = np.uint8(drawn_bits if own else word)
 
 
 INPUT = np.arange(LEVELS, dtype=np.float64)[:, None]
