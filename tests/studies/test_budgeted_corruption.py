@@ -287,12 +287,10 @@ def test_pairs_are_chosen_by_how_peaked_clean_predictions_are(
         return told[-1]
 
     monkeypatch.setattr(budgeted, "Benchmark", recorded)
-    study, store = (
-        BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", budget=300),
-        tmp_path / "runs",
-    )
-    filled(study, model, images, Store(store))
-    clean = load_predictions(study.runs()[0], images, store=Store(store))
+    study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", budget=300)
+    store = Store(tmp_path / "runs")
+    filled(study, model, images, store)
+    clean = load_predictions(study.runs()[0], images, store=store)
     peak_of = dict(zip(clean.ids, clean.top5.scores[:, 0] - clean.top5.scores[:, -1], strict=True))
     assert len(set(peak_of.values())) > 1
     for one in told:
