@@ -292,6 +292,7 @@ def test_pairs_are_chosen_by_how_peaked_clean_predictions_are(
     filled(study, model, images, store)
     clean = load_predictions(study.runs()[0], images, store=store)
     peak_of = dict(zip(clean.ids, clean.top5.scores[:, 0] - clean.top5.scores[:, -1], strict=True))
+    assert told
     assert len(set(peak_of.values())) > 1
     for one in told:
         assert one.clean_peaks == pytest.approx([peak_of[image] for image in one.ids])
