@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,11 @@ from shiftproof.corruptions import IMAGENET_C
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.models import wrap_model
 from shiftproof.options import PredictionSettings
+from shiftproof.runs.load import load_predictions
 from shiftproof.runs.predict import fill_studies
 from shiftproof.runs.store import Store
+from shiftproof.studies.corruption import budgeted
+from shiftproof.studies.corruption.budget import Benchmark
 from shiftproof.studies.corruption.budgeted import BudgetedCorruptionStudy
 from shiftproof.studies.corruption.study import CorruptionStudy
 from shiftproof.studies.measure import measure
@@ -271,6 +275,32 @@ def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, ima
             measure(study, store=store, datasets=[images])
         filled(study, model, images, store)
         assert sum(len(store.run(model.ref, one).contents().rows) for one in study.conditions()) == budget
+
+
+def test_pairs_are_chosen_by_how_peaked_clean_predictions_are(
+    model: Classifier, images: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+
+    def recorded(*given: Any, **named: Any) -> Benchmark:
+        told.append(Benchmark(*given, **named))
+        return told[-1]
+
+    monkeypatch.setattr(budgeted, "Benchmark", recorded)
+    study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", budget=300)
+    store = Store(tmp_path / "runs")
+    filled(study, model, images, store)
+    clean = load_predictions(study.runs()[0], images, store=store)
+    peak_of = dict(zip(clean.ids, clean.top5.scores[:, 0] - clean.top5.scores[:, -1], strict=True))
+    assert told
+    assert len(set(peak_of.values())) > 1
+    for one in told:
+        assert one.clean_peaks == pytest.approx([peak_of[image] for image in one.ids])
+
+
+def test_scores_without_end_have_no_peak() -> None:
+    scores = np.array([[3.0, 1.0], [np.inf, 1.0], [1.0, -np.inf], [np.inf, np.inf]])
+    assert budgeted.peaks_of(scores).tolist() == [2.0, 0.0, 0.0, 0.0]
 
 
 def test_a_precision_is_reached(model: Classifier, images: Dataset, tmp_path: Path) -> None:

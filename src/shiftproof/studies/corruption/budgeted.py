@@ -183,8 +183,10 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             found, leads = _leads(load(run))
             known = np.array([image in row_of for image in found], dtype=bool)
             table[[row_of[image] for image in found if image in row_of], column] = leads[known]
-        classes = evidence.labelled_only(predictions).labels[:, 0] if ids else np.empty(0, int)
-        return _Known(ids, clean_leads, classes, table, evidence.labelled_only(predictions).clusters)
+        labelled = evidence.labelled_only(predictions)
+        classes = labelled.labels[:, 0] if ids else np.empty(0, int)
+        clean_peaks = peaks_of(labelled.top5.scores) if ids else np.empty(0)
+        return _Known(ids, clean_leads, clean_peaks, classes, table, labelled.clusters)
 
     @property
     def _layout(self) -> Layout:
@@ -245,12 +247,13 @@ class _Known:
 
     ids: Sequence[str]
     clean_leads: Numbers  # (images,)
+    clean_peaks: Numbers  # (images,)
     classes: NDArray[np.integer]  # (images,)
     table: Numbers  # leads, (images, cells); nan where a pair was not run
     clusters: Clusters
 
     def benchmark(self, layout: Layout, weights: Numbers, seed: int) -> Benchmark:
-        return Benchmark(self.ids, layout, weights, clean_leads=self.clean_leads, classes=self.classes, seed=seed)
+        return Benchmark(self.ids, layout, weights, self.clean_leads, self.clean_peaks, self.classes, seed=seed)
 
 
 def _as_cells(
@@ -272,6 +275,13 @@ def _leads(predictions: Predictions) -> tuple[Sequence[str], Numbers]:
     # scores without end have no distance; right or wrong they are all the same
     right = is_correct(labelled.labels, labelled.top5.classes)
     return labelled.ids, np.where(np.isfinite(leads), leads, np.where(right, 1.0, -1.0))
+
+
+def peaks_of(scores: Numbers) -> Numbers:
+    """First of the best scores minus the last one kept, (images,); 0 where scores are without end."""
+    with np.errstate(invalid="ignore"):
+        peaks = np.asarray(scores[:, 0] - scores[:, -1], dtype=float)
+    return np.where(np.isfinite(peaks), peaks, 0.0)
 
 
 @dataclass(frozen=True)
