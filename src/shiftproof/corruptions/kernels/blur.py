@@ -21,6 +21,15 @@ from shiftproof.corruptions.kernels.filters import (
     strips,
     zoom_places,
 )
+from shiftproof.corruptions.kernels.vectors import (
+    CHANNELS,
+    ROWS,
+    SAMPLES,
+    add_five_copies,
+    add_four_copies,
+    add_six_copies,
+    add_three_copies,
+)
 from shiftproof.types import Image
 
 Displacements: TypeAlias = NDArray[np.int8]
@@ -279,9 +288,7 @@ def _soften(sums: Sums, window: NDArray[np.float64], channels: int, added: Weigh
             spread[y, x] = np.uint8(np.int32(min(max(row[x], 0.0), 255.0)))
 
 
-CHANNELS = 3
-SAMPLES = 48  # of a row that are made from the same pixels: 16 pixels of 3 channels
-TAPS = 3  # that are added at once, before they are added to the rest
+TAPS = 6  # that are added at once: more come by so many
 
 
 @dataclass(frozen=True)
@@ -295,7 +302,7 @@ class Zooms:
     rows: Offsets  # (zooms, height)
     row_shares: Weights  # (zooms, height), of the next row
     starts: Starts  # (zooms, blocks), of the first copy
-    taps: Offsets  # (zooms,): copies, at least TAPS
+    taps: Offsets  # (zooms,): copies, at least 3
     weights: Weights  # (zooms, taps, blocks x SAMPLES)
     side: int  # room for copies that begin before the row
 
@@ -311,8 +318,9 @@ def zooms_of(height: int, width: int, factors: tuple[float, ...]) -> Zooms:
     shifts = np.array([starts[column] - column for starts, _ in columns]).reshape(len(factors), blocks, SAMPLES)
     lowest = shifts.min(axis=2)
     first = (shifts - lowest[:, :, None]).reshape(len(factors), -1)
-    taps = np.maximum(first.max(axis=1) + 2, TAPS)
-    weights = np.zeros((len(factors), -(-taps.max() // TAPS) * TAPS, len(sample)), np.float32)
+    taps = np.maximum(first.max(axis=1) + 2, 3)
+    kept = int(taps.max()) if taps.max() < TAPS else -(-int(taps.max()) // TAPS) * TAPS
+    weights = np.zeros((len(factors), kept, len(sample)), np.float32)
     for number, (_, shares) in enumerate(columns):
         weights[number, first[number], sample] = np.where(exists, 1 - shares[column], 0)
         weights[number, first[number] + 1, sample] = np.where(exists, shares[column], 0)
@@ -347,7 +355,7 @@ def added_zooms(image: Image, factors: tuple[float, ...], rows: slice | None = N
     first, past = min(int(sources.min()), wanted.start), min(max(int(sources.max()) + 2, wanted.stop), height)
     total = np.empty((wanted.stop - wanted.start, width * CHANNELS), np.float32)
     _add_up(
-        image[first:past].astype(np.float32).reshape(-1),
+        image[first:past].reshape(-1),
         sources - first,
         shares,
         zooms.starts,
@@ -363,7 +371,7 @@ def added_zooms(image: Image, factors: tuple[float, ...], rows: slice | None = N
 
 @compiled
 def _add_up(
-    pixels: Pixels,
+    pixels: Image,
     rows: Offsets,
     row_shares: Weights,
     starts: Starts,
@@ -375,52 +383,46 @@ def _add_up(
     total: Pixels,
 ) -> None:
     height, width = np.uint64(total.shape[0]), np.uint64(total.shape[1])
-    samples, step = np.uint64(SAMPLES), np.uint64(CHANNELS)
-    between = np.zeros(side + np.uint64(weights.shape[2]) + side, np.float32)
-    row = np.empty(weights.shape[2], np.float32)
-    for y in range(height):
-        row[:] = 0
+    samples, step, stride = np.uint64(SAMPLES), np.uint64(TAPS * CHANNELS), side + np.uint64(weights.shape[2]) + side
+    between = np.zeros(ROWS * stride, np.float32)
+    sums = np.empty(ROWS * weights.shape[2], np.float32)  # (blocks, rows, samples)
+    every, next_weight = weights.reshape(-1), np.uint64(weights.shape[2])
+    for top in range(np.uint64(0), height, np.uint64(ROWS)):
+        sums[:] = 0
         if known == 1:  # the zoom of 1
-            for x in range(width):
-                row[x] = pixels[(own + y) * width + x]
+            for row in range(np.uint64(ROWS)):
+                begin = (own + min(top + row, height - np.uint64(1))) * width
+                for block in range(np.uint64(starts.shape[1])):
+                    at, x = (np.uint64(ROWS) * block + row) * samples, block * samples
+                    for place in range(min(samples, width - x)):
+                        sums[at + place] = np.float32(pixels[begin + x + place])
         for zoom in range(known, len(rows)):
-            share = row_shares[zoom, y]
-            upper = np.uint64(rows[zoom, y]) * width
-            lower = upper + width if share > 0 else upper
-            for x in range(width):
-                between[side + x] = pixels[upper + x] + share * (pixels[lower + x] - pixels[upper + x])
-            # all copies in one pass over the samples: most zooms need 3 to 5, and none of a benchmark more than 6
-            count, weight = taps[zoom], weights[zoom]
-            for block in range(starts.shape[1]):
-                begin, start = np.uint64(block) * samples, starts[zoom, block]
+            for row in range(np.uint64(ROWS)):
+                y = min(top + row, height - np.uint64(1))
+                share = row_shares[zoom, y]
+                upper, at = np.uint64(rows[zoom, y]) * width, row * stride + side
+                lower = upper + width if share > 0 else upper
+                for x in range(width):
+                    above = np.float32(pixels[upper + x])
+                    between[at + x] = above + share * (np.float32(pixels[lower + x]) - above)
+            count, of_zoom = taps[zoom], np.uint64(zoom) * np.uint64(weights.shape[1]) * next_weight
+            for block in range(np.uint64(starts.shape[1])):
+                start, weight, at = starts[zoom, block], of_zoom + block * samples, np.uint64(ROWS) * block * samples
                 if count == 3:
-                    for x in range(samples):
-                        row[begin + x] += _three(weight, 0, begin + x, between, start + x)
+                    add_three_copies(every, weight, next_weight, between, start, stride, sums, at)
                 elif count == 4:
-                    for x in range(samples):
-                        total_of_three = row[begin + x] + _three(weight, 0, begin + x, between, start + x)
-                        row[begin + x] = total_of_three + weight[3, begin + x] * between[start + x + step * np.uint64(3)]
-                elif count <= 6:
-                    for x in range(samples):
-                        total_of_three = row[begin + x] + _three(weight, 0, begin + x, between, start + x)
-                        row[begin + x] = total_of_three + _three(
-                            weight, 3, begin + x, between, start + x + step * np.uint64(3)
-                        )
-                else:
-                    for tap in range(0, count, TAPS):
-                        for x in range(samples):
-                            row[begin + x] += _three(weight, tap, begin + x, between, start + np.uint64(tap) * step + x)
-        for x in range(width):
-            total[y, x] = row[x]
-
-
-@compiled
-def _three(weight: Weights, tap: int, sample: np.uint64, between: Weights, start: np.uint64) -> np.float32:
-    """Three copies of a sample's row from this tap on, under their weights."""
-    one, two = np.uint64(CHANNELS), np.uint64(2 * CHANNELS)
-    total: np.float32 = weight[tap, sample] * between[start] + weight[tap + 1, sample] * between[start + one]
-    total += weight[tap + 2, sample] * between[start + two]
-    return total
+                    add_four_copies(every, weight, next_weight, between, start, stride, sums, at)
+                elif count == 5:
+                    add_five_copies(every, weight, next_weight, between, start, stride, sums, at)
+                else:  # none of a benchmark has more than 6
+                    for _ in range(0, count, TAPS):
+                        add_six_copies(every, weight, next_weight, between, start, stride, sums, at)
+                        start, weight = start + step, weight + np.uint64(TAPS) * next_weight
+        for row in range(min(np.uint64(ROWS), height - top)):
+            for block in range(np.uint64(starts.shape[1])):
+                begin, at = block * samples, (np.uint64(ROWS) * block + row) * samples
+                for x in range(min(samples, width - begin)):
+                    total[top + row, begin + x] = sums[at + x]
 
 
 @compiled

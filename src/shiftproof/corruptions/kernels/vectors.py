@@ -1,7 +1,7 @@
-"""Pixels between others, by one vector instruction for all channels: numba makes vectors of long loops, never of a pixel.
+"""Vector instructions where numba finds none: for a pixel, and for loops too short for its look at what touches what.
 
-Each kernel takes the four samples from a place on, those of the next pixel, and those of the two pixels below. A pixel has
-three channels: the fourth sample belongs to its neighbour and is overwritten by it, so arrays need room for one more.
+Kernels of pixels take the four samples from a place on, those of the next pixel, and those of the two pixels below. A pixel
+has three channels: the fourth sample belongs to its neighbour and is overwritten by it, so arrays need room for one more.
 """
 
 from __future__ import annotations
@@ -112,3 +112,56 @@ def _all_four(build: Any, value: Any, vector: Any) -> Any:
 
 
 tilt_pixel, blend_pixel, blend_pixel_within = (cast(Blend, intrinsic(code)) for code in (_tilt, _blend, _blend_within))
+
+
+LANES = 16  # of a vector
+SAMPLES = 3 * LANES  # of a block: whole pixels as well as whole vectors
+ROWS = 4  # of samples that are made at once, so that a weight is loaded once for all of them
+MANY = ir.VectorType(ir.FloatType(), LANES)
+
+
+def _copies_adder(taps: int) -> Blend:
+    """A kernel that adds to a block of each of several rows so many copies of a row, each CHANNELS samples on.
+
+    It takes (weights, place, step from copy to copy, copies, place, step from row to row, sums, place).
+    """
+
+    def adder(
+        _: Any, weights: Any, weight: Any, next_weight: Any, copies: Any, copy: Any, next_row: Any, sums: Any, at: Any
+    ) -> Any:
+        def code(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
+            def pointer(number: int, where: Any, steps: int) -> Any:
+                array = context.make_array(signature.args[number])(context, build, arguments[number])
+                place = build.add(where, ir.Constant(where.type, steps))
+                return build.bitcast(build.gep(array.data, [place]), MANY.as_pointer())
+
+            def times(place: Any, step: Any, count: int) -> Any:
+                return build.add(place, build.mul(step, ir.Constant(step.type, count)))
+
+            for lane in range(0, SAMPLES, LANES):
+                factors = [
+                    build.load(pointer(0, times(arguments[1], arguments[2], tap), lane), align=4) for tap in range(taps)
+                ]
+                for row in range(ROWS):
+                    source = times(arguments[4], arguments[5], row)
+                    total = pointer(6, arguments[7], row * SAMPLES + lane)
+                    summed = build.load(total, align=4)
+                    products = [
+                        build.fmul(factor, build.load(pointer(3, source, tap * CHANNELS + lane), align=4))
+                        for tap, factor in enumerate(factors)
+                    ]
+                    # three are added up before they are added to the rest
+                    for first in range(0, taps, 3):
+                        part = products[first]
+                        for product in products[first + 1 : first + 3]:
+                            part = build.fadd(part, product)
+                        summed = build.fadd(summed, part)
+                    build.store(summed, total, align=4)
+            return context.get_dummy_value()
+
+        return types.void(weights, weight, next_weight, copies, copy, next_row, sums, at), code
+
+    return cast(Blend, intrinsic(adder))
+
+
+add_three_copies, add_four_copies, add_five_copies, add_six_copies = (_copies_adder(taps) for taps in range(3, 7))
