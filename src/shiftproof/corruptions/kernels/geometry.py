@@ -144,10 +144,19 @@ def _way_back(height: int, width: int, moves: Moves) -> WayBack:
     points = np.array([width // 2, height // 2]) + arm * np.array([[1, 1], [1, -1], [-1, -1]])
     affine = cv2.getAffineTransform(points.astype(np.float32), (points + moves).astype(np.float32))
     back = np.asarray(cv2.invertAffineTransform(affine), np.float64)
-    # the two parts of a place are rounded apart, to 1/1024, before their sum is
-    of_column = np.rint(back[:, :1] * np.arange(width) * 1024).astype(np.int64)
-    of_row = np.rint((back[:, 1:2] * np.arange(height) + back[:, 2:]) * 1024).astype(np.int64) + 16
-    return WayBack(of_column, of_row)
+    way = WayBack(np.empty((2, width), np.int64), np.empty((2, height), np.int64))
+    _find_way(back, *way)
+    return way
+
+
+@compiled
+def _find_way(back: Affine, of_column: Places, of_row: Places) -> None:
+    """Rounds the two parts of a place apart, to 1/1024, before their sum is."""
+    for axis in range(2):
+        for x in range(of_column.shape[1]):
+            of_column[axis, x] = np.int64(np.rint(back[axis, 0] * x * 1024))
+        for y in range(of_row.shape[1]):
+            of_row[axis, y] = np.int64(np.rint((back[axis, 1] * y + back[axis, 2]) * 1024)) + 16
 
 
 class Tilted(NamedTuple):
@@ -162,11 +171,7 @@ def _tilted(image: Image, way: WayBack, first: int, past: int) -> Tilted:
     """Some rows of the tilted image."""
     height, width = image.shape[:2]
     of_column, of_row = way.of_column, way.of_row[:, first:past]
-    (left, top), (right, bottom) = (
-        ((rows + columns) >> 10).tolist()
-        for rows, columns in ((of_row.min(axis=1), of_column.min(axis=1)), (of_row.max(axis=1), of_column.max(axis=1)))
-    )
-    right, bottom = right + 2, bottom + 2
+    (left, right), (top, bottom) = _span(of_column[0], of_row[0]), _span(of_column[1], of_row[1])
     periods = np.array([max(2 * width - 2, 1), max(2 * height - 2, 1)]) * 1024
     far = min(left + width, top + height, 2 * width - right, 2 * height - bottom) < 1
     if far:  # beyond the first mirror image: the next ones are like the image and the first in turn
@@ -189,6 +194,14 @@ def _tilted(image: Image, way: WayBack, first: int, past: int) -> Tilted:
     pixels = np.asarray(framed, np.uint8).reshape(-1)
     _tilt(pixels, framed.shape[1], of_column, of_row, corner, periods, far, tilted.samples)
     return tilted._replace(first=first)
+
+
+@compiled
+def _span(of_column: Places, of_row: Places) -> tuple[int, int]:
+    """The first pixel along an axis that is needed, and the one past the last: both parts go from one end to the other."""
+    low = min(of_column[0], of_column[-1]) + min(of_row[0], of_row[-1])
+    high = max(of_column[0], of_column[-1]) + max(of_row[0], of_row[-1])
+    return low >> 10, (high >> 10) + 2
 
 
 def room_for(shape: tuple[int, ...]) -> Tilted:
