@@ -107,11 +107,12 @@ def _slack(height: int, width: int, sigma: float, amplitude: float) -> Slack:
     """What roundings can make of the difference between a field by transforms and by products.
 
     They add up like steps to either side: a field is the sum of as many numbers as the window holds, each rounded, and as
-    large as what it is the sum of. A quarter of the root was measured to be the standard deviation; here are eight.
+    large as what it is the sum of. A quarter of the root of their count was measured to be the standard deviation, and the
+    largest difference in ten million pixels about half of what is allowed here.
     """
     terms = math.sqrt(min(max(height, width), 2 * CUT_OFF * sigma))
     spread = math.prod(float(np.sqrt((mixing_of(length, sigma)[0] ** 2).sum())) for length in (height, width)) / math.sqrt(3)
-    return Slack(2 * terms * ROUNDING * amplitude * spread, 2 * terms * ROUNDING)
+    return Slack(3 * terms * ROUNDING * amplitude * spread, 2 * terms * ROUNDING)
 
 
 def _by_product(height: int, width: int, sigma: float) -> bool:
