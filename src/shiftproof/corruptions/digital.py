@@ -43,7 +43,7 @@ def elastic_transform(image: Image, rng: np.random.Generator, *, amplitude: floa
 
     moves = rng.uniform(-jitter, jitter, size=(3, 2))
     if amplitude == 0:
-        return from_pixels(tilt(image, moves)[:, :, :3])
+        return from_pixels(tilt(image, moves))
     return elastic(image, moves, Draws(seed_of(rng), *image.shape[:2]), sigma, amplitude)
 
 

@@ -21,6 +21,15 @@ from shiftproof.corruptions.kernels.filters import (
     strips,
     zoom_places,
 )
+from shiftproof.corruptions.kernels.vectors import (
+    CHANNELS,
+    ROWS,
+    SAMPLES,
+    add_five_copies,
+    add_four_copies,
+    add_six_copies,
+    add_three_copies,
+)
 from shiftproof.types import Image
 
 Displacements: TypeAlias = NDArray[np.int8]
@@ -102,7 +111,7 @@ Sums: TypeAlias = NDArray[np.int32]
 TAPS_AT_ONCE = 64  # so many bytes, or differences of bytes, add up within 16 bits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # told apart as objects, so that what is made of them can be kept
 class Disk:
     """A disk, the small window that softens it, and the ring by which the published kernel differs from the two.
 
@@ -180,16 +189,9 @@ def under_disk(image: Image, disk: Disk) -> Image:
     above, below, left, right = disk.frame
     framed = cv2.copyMakeBorder(image, above, below, left, right, cv2.BORDER_REFLECT_101)
     stride, margin = framed.shape[1] * channels, disk.margin
-
-    def starts(down: Places, across: Places) -> Starts:
-        return np.asarray(down * stride + across * channels).astype(np.uint64)
-
-    across, first, last = disk.columns.T
-    across, first, last = across + left - margin, first + above - margin, last + above - margin
-    beginning = np.concatenate([starts(np.arange(top, end + 1), x) for x, top, end in zip(across, first, last, strict=True)])
-    flat = np.asarray(framed, np.uint8).reshape(-1)
-    entering, leaving, spread = starts(last, across), starts(first - 1, across), np.empty_like(image)
-    ring, window = starts(disk.ring[:, 0] + above, disk.ring[:, 1] + left), disk.window * np.sqrt(disk.share)
+    flat, spread = np.asarray(framed, np.uint8).reshape(-1), np.empty_like(image)
+    beginning, entering, leaving, ring = _starts_of(disk, stride, channels)
+    window = disk.window * np.sqrt(disk.share)
     for rows, _ in strips(height, SAMPLES_AT_ONCE // (width * channels)):
         count, down = rows.stop - rows.start, np.uint64(rows.start * stride)
         sums = np.empty((count + 2 * margin, (width + 2 * margin) * channels), np.int32)
@@ -198,6 +200,23 @@ def under_disk(image: Image, disk: Disk) -> Image:
         _add_ring(flat, np.uint64(stride), ring + down, disk.ring_ends, disk.ring_weights, added)
         _soften(sums, window, channels, added, spread[rows].reshape(count, width * channels))
     return spread
+
+
+@lru_cache(maxsize=64)
+def _starts_of(disk: Disk, stride: int, channels: int) -> tuple[Starts, Starts, Starts, Starts]:
+    """Where, in a framed picture of so many bytes a row, those rows begin that make up the first row of sums, that enter
+    with the next and leave, and those of the ring.
+    """
+    above, _, left, _ = disk.frame
+
+    def starts(down: Places, across: Places) -> Starts:
+        return np.asarray(down * stride + across * channels).astype(np.uint64)
+
+    across, first, last = disk.columns.T
+    across, first, last = across + left - disk.margin, first + above - disk.margin, last + above - disk.margin
+    beginning = np.concatenate([starts(np.arange(top, end + 1), x) for x, top, end in zip(across, first, last, strict=True)])
+    ring = starts(disk.ring[:, 0] + above, disk.ring[:, 1] + left)
+    return beginning, starts(last, across), starts(first - 1, across), ring
 
 
 @compiled
@@ -217,7 +236,16 @@ def _move_down(framed: Image, stride: np.uint64, beginning: Starts, enter: Start
         for block in range(0, enter.size, TAPS_AT_ONCE):
             for x in range(width):
                 change[x] = 0
-            for column in range(block, min(block + TAPS_AT_ONCE, enter.size)):
+            past = min(block + TAPS_AT_ONCE, enter.size)
+            for column in range(block, past - 2, 3):  # several at once, so that the sums are loaded and stored less often
+                start, end = leave[column] + y * stride, enter[column] + y * stride
+                next_start, next_end = leave[column + 1] + y * stride, enter[column + 1] + y * stride
+                last_start, last_end = leave[column + 2] + y * stride, enter[column + 2] + y * stride
+                for x in range(width):
+                    entering = np.int16(framed[end + x]) + np.int16(framed[next_end + x]) + np.int16(framed[last_end + x])
+                    left = np.int16(framed[start + x]) + np.int16(framed[next_start + x]) + np.int16(framed[last_start + x])
+                    change[x] += np.int16(np.int16(entering) - np.int16(left))
+            for column in range(past - (past - block) % 3, past):
                 start, end = leave[column] + y * stride, enter[column] + y * stride
                 for x in range(width):
                     change[x] += np.int16(framed[end + x]) - np.int16(framed[start + x])
@@ -237,7 +265,14 @@ def _add_ring(framed: Image, stride: np.uint64, ring: Starts, ends: Places, weig
         for number in range(ends.size):
             for x in range(width):
                 group[x] = 0
-            for tap in range(begin, ends[number]):
+            past = ends[number]
+            for tap in range(begin, past - 3, 4):
+                start, second = ring[tap] + y * stride, ring[tap + 1] + y * stride
+                third, fourth = ring[tap + 2] + y * stride, ring[tap + 3] + y * stride
+                for x in range(width):
+                    upper = np.int16(np.int16(framed[start + x]) + np.int16(framed[second + x]))
+                    group[x] += np.int16(upper + np.int16(np.int16(framed[third + x]) + np.int16(framed[fourth + x])))
+            for tap in range(past - (past - begin) % 4, past):
                 start = ring[tap] + y * stride
                 for x in range(width):
                     group[x] += np.int16(framed[start + x])
@@ -256,32 +291,41 @@ def _soften(sums: Sums, window: NDArray[np.float64], channels: int, added: Weigh
     height, width = np.uint64(spread.shape[0]), np.uint64(spread.shape[1])
     margin, step = np.uint64(window.size // 2), np.uint64(channels)
     column, row = np.empty(sums.shape[1], np.float64), np.empty(width, np.float64)
+    one, two, beside, next_weight = np.uint64(1), np.uint64(2), np.uint64(0), 0.0
+    if margin > 0:
+        beside, next_weight = step, window[margin + one]
     for y in range(height):
-        middle, weight = y + margin, window[margin]
-        for x in range(np.uint64(column.size)):
-            column[x] = weight * sums[middle, x]
-        for tap in range(np.uint64(1), margin + np.uint64(1)):
-            above, below, weight = middle - tap, middle + tap, window[margin + tap]
+        middle, weight, start = y + margin, window[margin], margin * step
+        if margin == 0:
             for x in range(np.uint64(column.size)):
-                column[x] += weight * np.int32(sums[above, x] + sums[below, x])
-        start, weight = margin * step, window[margin]
+                column[x] = weight * sums[middle, x]
+        else:  # the middle and its neighbours at once, so that sums are loaded and stored less often
+            for x in range(np.uint64(column.size)):
+                neighbours = np.int32(sums[middle - one, x] + sums[middle + one, x])
+                column[x] = weight * sums[middle, x] + next_weight * neighbours
+        for tap in range(two, margin + one):
+            above, below, outer = middle - tap, middle + tap, window[margin + tap]
+            for x in range(np.uint64(column.size)):
+                column[x] += outer * np.int32(sums[above, x] + sums[below, x])
+        left, right = start - beside, start + beside
         if added.size > 0:
             for x in range(width):
-                row[x] = added[y, x] + weight * column[start + x]
+                row[x] = added[y, x] + weight * column[start + x] + next_weight * (column[left + x] + column[right + x])
+        elif margin > 0:
+            for x in range(width):
+                row[x] = weight * column[start + x] + next_weight * (column[left + x] + column[right + x])
         else:
             for x in range(width):
-                row[x] = weight * column[start + x]
-        for tap in range(np.uint64(1), margin + np.uint64(1)):
-            left, right, weight = start - tap * step, start + tap * step, window[margin + tap]
+                row[x] = weight * column[x]
+        for tap in range(two, margin + one):
+            left, right, outer = start - tap * step, start + tap * step, window[margin + tap]
             for x in range(width):
-                row[x] += weight * (column[left + x] + column[right + x])
+                row[x] += outer * (column[left + x] + column[right + x])
         for x in range(width):
             spread[y, x] = np.uint8(np.int32(min(max(row[x], 0.0), 255.0)))
 
 
-CHANNELS = 3
-SAMPLES = 48  # of a row that are made from the same pixels: 16 pixels of 3 channels
-TAPS = 3  # that are added at once, before they are added to the rest
+TAPS = 6  # that are added at once: more come by so many
 
 
 @dataclass(frozen=True)
@@ -295,7 +339,7 @@ class Zooms:
     rows: Offsets  # (zooms, height)
     row_shares: Weights  # (zooms, height), of the next row
     starts: Starts  # (zooms, blocks), of the first copy
-    taps: Offsets  # (zooms,): copies, at least TAPS
+    taps: Offsets  # (zooms,): copies, at least 3
     weights: Weights  # (zooms, taps, blocks x SAMPLES)
     side: int  # room for copies that begin before the row
 
@@ -311,8 +355,9 @@ def zooms_of(height: int, width: int, factors: tuple[float, ...]) -> Zooms:
     shifts = np.array([starts[column] - column for starts, _ in columns]).reshape(len(factors), blocks, SAMPLES)
     lowest = shifts.min(axis=2)
     first = (shifts - lowest[:, :, None]).reshape(len(factors), -1)
-    taps = np.maximum(first.max(axis=1) + 2, TAPS)
-    weights = np.zeros((len(factors), -(-taps.max() // TAPS) * TAPS, len(sample)), np.float32)
+    taps = np.maximum(first.max(axis=1) + 2, 3)
+    kept = int(taps.max()) if taps.max() < TAPS else -(-int(taps.max()) // TAPS) * TAPS
+    weights = np.zeros((len(factors), kept, len(sample)), np.float32)
     for number, (_, shares) in enumerate(columns):
         weights[number, first[number], sample] = np.where(exists, 1 - shares[column], 0)
         weights[number, first[number] + 1, sample] = np.where(exists, shares[column], 0)
@@ -347,7 +392,7 @@ def added_zooms(image: Image, factors: tuple[float, ...], rows: slice | None = N
     first, past = min(int(sources.min()), wanted.start), min(max(int(sources.max()) + 2, wanted.stop), height)
     total = np.empty((wanted.stop - wanted.start, width * CHANNELS), np.float32)
     _add_up(
-        image[first:past].astype(np.float32).reshape(-1),
+        image[first:past].reshape(-1),
         sources - first,
         shares,
         zooms.starts,
@@ -363,7 +408,7 @@ def added_zooms(image: Image, factors: tuple[float, ...], rows: slice | None = N
 
 @compiled
 def _add_up(
-    pixels: Pixels,
+    pixels: Image,
     rows: Offsets,
     row_shares: Weights,
     starts: Starts,
@@ -375,52 +420,46 @@ def _add_up(
     total: Pixels,
 ) -> None:
     height, width = np.uint64(total.shape[0]), np.uint64(total.shape[1])
-    samples, step = np.uint64(SAMPLES), np.uint64(CHANNELS)
-    between = np.zeros(side + np.uint64(weights.shape[2]) + side, np.float32)
-    row = np.empty(weights.shape[2], np.float32)
-    for y in range(height):
-        row[:] = 0
+    samples, step, stride = np.uint64(SAMPLES), np.uint64(TAPS * CHANNELS), side + np.uint64(weights.shape[2]) + side
+    blocks, last, between = np.uint64(starts.shape[1]), height - np.uint64(1), np.zeros(ROWS * stride, np.float32)
+    sums = np.empty(ROWS * weights.shape[2], np.float32)  # (blocks, rows, samples)
+    every, next_weight = weights.reshape(-1), np.uint64(weights.shape[2])
+    for top in range(np.uint64(0), height, np.uint64(ROWS)):
+        sums[:] = 0
         if known == 1:  # the zoom of 1
-            for x in range(width):
-                row[x] = pixels[(own + y) * width + x]
+            for row in range(np.uint64(ROWS)):
+                begin = (own + (top + row if top + row < height else last)) * width
+                for block in range(blocks):
+                    at, left = (np.uint64(ROWS) * block + row) * samples, block * samples
+                    for x in range(min(samples, width - left)):
+                        sums[at + x] = np.float32(pixels[begin + left + x])
         for zoom in range(known, len(rows)):
-            share = row_shares[zoom, y]
-            upper = np.uint64(rows[zoom, y]) * width
-            lower = upper + width if share > 0 else upper
-            for x in range(width):
-                between[side + x] = pixels[upper + x] + share * (pixels[lower + x] - pixels[upper + x])
-            # all copies in one pass over the samples: most zooms need 3 to 5, and none of a benchmark more than 6
-            count, weight = taps[zoom], weights[zoom]
-            for block in range(starts.shape[1]):
-                begin, start = np.uint64(block) * samples, starts[zoom, block]
+            for row in range(np.uint64(ROWS)):
+                y = top + row if top + row < height else last
+                share = row_shares[zoom, y]
+                upper, at = np.uint64(rows[zoom, y]) * width, row * stride + side
+                lower = upper + width if share > 0 else upper
+                for x in range(width):
+                    above = np.float32(pixels[upper + x])
+                    between[at + x] = above + share * (np.float32(pixels[lower + x]) - above)
+            count, of_zoom = taps[zoom], np.uint64(zoom) * np.uint64(weights.shape[1]) * next_weight
+            for block in range(blocks):
+                start, weight, at = starts[zoom, block], of_zoom + block * samples, np.uint64(ROWS) * block * samples
                 if count == 3:
-                    for x in range(samples):
-                        row[begin + x] += _three(weight, 0, begin + x, between, start + x)
+                    add_three_copies(every, weight, next_weight, between, start, stride, sums, at)
                 elif count == 4:
-                    for x in range(samples):
-                        total_of_three = row[begin + x] + _three(weight, 0, begin + x, between, start + x)
-                        row[begin + x] = total_of_three + weight[3, begin + x] * between[start + x + step * np.uint64(3)]
-                elif count <= 6:
-                    for x in range(samples):
-                        total_of_three = row[begin + x] + _three(weight, 0, begin + x, between, start + x)
-                        row[begin + x] = total_of_three + _three(
-                            weight, 3, begin + x, between, start + x + step * np.uint64(3)
-                        )
-                else:
-                    for tap in range(0, count, TAPS):
-                        for x in range(samples):
-                            row[begin + x] += _three(weight, tap, begin + x, between, start + np.uint64(tap) * step + x)
-        for x in range(width):
-            total[y, x] = row[x]
-
-
-@compiled
-def _three(weight: Weights, tap: int, sample: np.uint64, between: Weights, start: np.uint64) -> np.float32:
-    """Three copies of a sample's row from this tap on, under their weights."""
-    one, two = np.uint64(CHANNELS), np.uint64(2 * CHANNELS)
-    total: np.float32 = weight[tap, sample] * between[start] + weight[tap + 1, sample] * between[start + one]
-    total += weight[tap + 2, sample] * between[start + two]
-    return total
+                    add_four_copies(every, weight, next_weight, between, start, stride, sums, at)
+                elif count == 5:
+                    add_five_copies(every, weight, next_weight, between, start, stride, sums, at)
+                else:  # none of a benchmark has more than 6
+                    for _ in range(0, count, TAPS):
+                        add_six_copies(every, weight, next_weight, between, start, stride, sums, at)
+                        start, weight = start + step, weight + np.uint64(TAPS) * next_weight
+        for row in range(min(np.uint64(ROWS), height - top)):
+            for block in range(blocks):
+                left, at = block * samples, (np.uint64(ROWS) * block + row) * samples
+                for x in range(min(samples, width - left)):
+                    total[top + row, left + x] = sums[at + x]
 
 
 @compiled

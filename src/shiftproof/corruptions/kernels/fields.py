@@ -181,6 +181,15 @@ def deal(seed: Seed, half: int, first: int, draws: NDArray[np.float32]) -> None:
 
 
 @compiled
+def deal_pairs(seed: Seed, first: int, lower: NDArray[np.float32], upper: NDArray[np.float32]) -> None:
+    """Writes the draws of words from number `first` on: those of their lower halves, and of their upper ones."""
+    for place in range(lower.size):
+        word = _mixed(seed + np.uint64(first + place) * GOLDEN)
+        lower[place] = np.float32(np.int32(np.uint32(word) >> np.uint32(8)) - 2**23) * np.float32(2.0**-23)
+        upper[place] = np.float32(np.int32(np.uint32(word >> np.uint64(40))) - 2**23) * np.float32(2.0**-23)
+
+
+@compiled
 def _last_level(
     coarse: Field,
     seed: Seed,

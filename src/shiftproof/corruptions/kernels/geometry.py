@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions.kernels.compiled import compiled
 from shiftproof.corruptions.kernels.fields import Field
-from shiftproof.corruptions.kernels.smoothing import Draws, fields_at, mirrored, slid_fields, slides, smooth_field
+from shiftproof.corruptions.kernels.filters import strips
+from shiftproof.corruptions.kernels.smoothing import CERTAIN, Draws, Slack, SmoothFields, fields_at, smooth_fields
+from shiftproof.corruptions.kernels.vectors import CHANNELS, blend_pixel, blend_pixel_within, tilt_pixel
 from shiftproof.types import Image
 
 if TYPE_CHECKING:
@@ -79,16 +81,10 @@ Moves: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]
 """Where pixels come from, (2, length): right and down, in 1/1024 of a pixel."""
 
-Quads: TypeAlias = NDArray[np.float32]
-"""Bytes as floats, (height, width, 4): three channels and one that says nothing, so that two words are moved for a pixel."""
+Levels: TypeAlias = NDArray[np.float32]
+"""Bytes as floats, (height, width, 3)."""
 
-Words: TypeAlias = NDArray[np.uint64]
-"""Four samples of 16 bits or two of 32, moved at once."""
-
-PIXELS_AT_ONCE = 1 << 16  # are tilted and displaced: large pictures in strips, for they would take 16 bytes a pixel
-
-
-ROUNDING = 2.0**-24  # of single precision
+PIXELS_AT_ONCE = 1 << 16  # are tilted and displaced: large pictures in strips, for they would take 12 bytes a pixel
 
 
 class WayBack(NamedTuple):
@@ -111,47 +107,36 @@ class Doubts(NamedTuple):
 def elastic(image: Image, moves: Moves, draws: Draws, sigma: float, amplitude: float) -> Image:
     """The image under `tilt`, then displaced by two random fields, smooth over `sigma`, times the amplitude."""
     height, width = image.shape[:2]
-    slack = np.float32(0)
-    if slides(height, width, sigma):
-        right, down = slid_fields(draws, sigma, amplitude)
-        # what sums rounded in another order differ by was never half of it
-        slack = np.float32(5 * ROUNDING * amplitude / math.sqrt(10.6 * sigma))
-    else:
-        right, down = (smooth_field(draws.field(number), sigma) for number in (0, 1))
-        right *= np.float32(amplitude)
-        down *= np.float32(amplitude)
+    fields = smooth_fields(draws, sigma, amplitude)
     result = np.empty_like(image)  # not before: now it takes memory that the fields needed
-    doubts = list(_write_strips(image, _way_back(height, width, moves), right, down, slack, result))
-    del right, down
+    doubts = list(_write_strips(image, _way_back(height, width, moves), fields, result))
+    del fields
     if doubts:
         every = Doubts(*(np.concatenate(values) for values in zip(*doubts, strict=True)))
-        right, down = (field * np.float32(amplitude) for field in fields_at(draws, sigma, every.rows, every.columns))
-        _settle(every, right, down, result)
+        right, down = fields_at(draws, sigma, every.rows, every.columns) * np.float32(amplitude)
+        _settle(*every, right, down, result)
     return result
 
 
-def _write_strips(
-    image: Image, way: WayBack, right: Field, down: Field, slack: np.float32, result: Image
-) -> Iterator[Doubts]:
+def _write_strips(image: Image, way: WayBack, fields: SmoothFields, result: Image) -> Iterator[Doubts]:
     """Writes the result strip by strip; the pixels over which the slack of the fields may decide."""
-    height, width = right.shape
-    strip = max(1, PIXELS_AT_ONCE // width)
-    for top in range(0, height, strip):
-        rows = slice(top, min(top + strip, height))
-        tilted = _tilted_for(image, way, down[rows], top)
-        places = _displaced(tilted, height, top, right[rows], down[rows], slack, result[rows])
+    height, width = image.shape[:2]
+    for rows, _ in strips(height, PIXELS_AT_ONCE // width):
+        right, down = fields.rows(rows)
+        tilted = _tilted_for(image, way, down, rows.start)
+        places = _displaced(tilted, height, rows.start, right, down, fields.slack, result[rows])
         if len(places):
-            yield _doubts(tilted, height, top, right[rows], down[rows], places)
+            yield Doubts(*_doubts(tilted.levels, tilted.first, height, rows.start, right, down, places))
         del tilted  # before the next is made
 
 
-def tilt(image: Image, moves: Moves) -> Quads:
+def tilt(image: Image, moves: Moves) -> Levels:
     """The image under the affine map that moves three points about its middle so; beyond its border it goes on in a mirror.
 
     Places are rounded to 1/32 of a pixel, as OpenCV did with all pictures when the sets were made.
     """
     height, width = image.shape[:2]
-    return _tilted(image, _way_back(height, width, moves), 0, height)
+    return _tilted(image, _way_back(height, width, moves), 0, height).levels
 
 
 def _way_back(height: int, width: int, moves: Moves) -> WayBack:
@@ -159,238 +144,354 @@ def _way_back(height: int, width: int, moves: Moves) -> WayBack:
     points = np.array([width // 2, height // 2]) + arm * np.array([[1, 1], [1, -1], [-1, -1]])
     affine = cv2.getAffineTransform(points.astype(np.float32), (points + moves).astype(np.float32))
     back = np.asarray(cv2.invertAffineTransform(affine), np.float64)
-    # the two parts of a place are rounded apart, to 1/1024, before their sum is
-    of_column = np.rint(back[:, :1] * np.arange(width) * 1024).astype(np.int64)
-    of_row = np.rint((back[:, 1:2] * np.arange(height) + back[:, 2:]) * 1024).astype(np.int64) + 16
-    return WayBack(of_column, of_row)
-
-
-def _tilted(image: Image, way: WayBack, first: int, past: int) -> Quads:
-    """Some rows of the tilted image."""
-    height, width = image.shape[:2]
-    of_column, of_row = way.of_column, way.of_row[:, first:past]
-    (left, top), (right, bottom) = (
-        ((rows + columns) >> 10).tolist()
-        for rows, columns in ((of_row.min(axis=1), of_column.min(axis=1)), (of_row.max(axis=1), of_column.max(axis=1)))
-    )
-    right, bottom = right + 2, bottom + 2
-    periods = np.array([max(2 * width - 2, 1), max(2 * height - 2, 1)]) * 1024
-    far = min(left + width, top + height, 2 * width - right, 2 * height - bottom) < 1
-    if far:  # beyond the first mirror image: the next ones are like the image and the first in turn
-        left, top, right, bottom = 0, 0, max(2 * width, 3), max(2 * height, 3)
-    # a frame of mirrored pixels, about those rows of the image that are needed
-    start = max(0, min(top, 2 * height - 1 - bottom if bottom > height else top))
-    stop = min(height, max(bottom, 1 - top if top < 0 else bottom))
-    above, before = max(0, -top), max(0, -left)
-    framed = cv2.copyMakeBorder(
-        cv2.cvtColor(image[start:stop], cv2.COLOR_RGB2RGBA),
-        above,
-        max(0, bottom - height),
-        before,
-        max(0, right - width),
-        cv2.BORDER_REFLECT_101,
-    )
-    # a word a pixel: sums of its channels, weighted by 32nds, stay within their 16 bits
-    words = framed.astype(np.uint16).reshape(-1).view(np.uint64)
-    tilted = np.empty((past - first, width, 4), np.float32)
-    corner = np.array([before, above - start]) * 1024
-    _tilt(words, framed.shape[1], of_column, of_row, corner, periods, far, tilted.reshape(past - first, -1))
-    return tilted
+    way = WayBack(np.empty((2, width), np.int64), np.empty((2, height), np.int64))
+    _find_way(back, *way)
+    return way
 
 
 @compiled
-def _tilt(
-    words: Words, stride: int, of_column: Places, of_row: Places, corner: Places, periods: Places, far: bool, tilted: Field
-) -> None:
-    height, width = of_row.shape[1], of_column.shape[1]
-    below, all_of_it, thousandth, one = np.uint64(stride), np.uint64(32), np.float32(1 / 1024), np.uint64(1)
-    places, right_shares, down_shares = np.empty(width, np.uint64), np.empty(width, np.uint64), np.empty(4 * width, np.int32)
-    uppers, lowers = np.empty(width, np.uint64), np.empty(width, np.uint64)
-    upper_samples, lower_samples = uppers.view(np.uint16), lowers.view(np.uint16)
-    for y in range(height):
-        from_left, from_top = of_row[0, y] + corner[0], of_row[1, y] + corner[1]
-        for x in range(width):
-            right, down = from_left + of_column[0, x], from_top + of_column[1, x]
-            if far:
-                right, down = right % periods[0], down % periods[1]
-            places[x] = np.uint64((down >> 10) * stride + (right >> 10))
-            right_shares[x] = np.uint64((right >> 5) & 31)
-            for channel in range(4):
-                down_shares[4 * x + channel] = np.int32((down >> 5) & 31)
-        for x in range(np.uint64(width)):
-            place, right_share = places[x], right_shares[x]
-            left_share = all_of_it - right_share
-            uppers[x] = words[place] * left_share + words[place + one] * right_share
-            lowers[x] = words[place + below] * left_share + words[place + below + one] * right_share
-        row = tilted[y]
-        for place in range(4 * width):
-            before, after = np.int32(upper_samples[place]), np.int32(lower_samples[place])
-            total = np.int32(np.int32(32 * before) + np.int32(np.int32(after - before) * down_shares[place]))
-            row[place] = np.float32(total) * thousandth
+def _find_way(back: Affine, of_column: Places, of_row: Places) -> None:
+    """Rounds the two parts of a place apart, to 1/1024, before their sum is."""
+    for axis in range(2):
+        for x in range(of_column.shape[1]):
+            of_column[axis, x] = np.int64(np.rint(back[axis, 0] * x * 1024))
+        for y in range(of_row.shape[1]):
+            of_row[axis, y] = np.int64(np.rint((back[axis, 1] * y + back[axis, 2]) * 1024)) + 16
 
 
 class Tilted(NamedTuple):
     """Some rows of a tilted picture."""
 
     first: int
-    quads: Quads
+    samples: NDArray[np.float32]  # of all its pixels, and room for some more
+    levels: Levels  # a view of them
+
+
+def _tilted(image: Image, way: WayBack, first: int, past: int) -> Tilted:
+    """Some rows of the tilted image."""
+    height, width = image.shape[:2]
+    of_column, of_row = way.of_column, way.of_row[:, first:past]
+    (left, right), (top, bottom) = _span(of_column[0], of_row[0]), _span(of_column[1], of_row[1])
+    periods = np.array([max(2 * width - 2, 1), max(2 * height - 2, 1)]) * 1024
+    far = min(left + width, top + height, 2 * width - right, 2 * height - bottom) < 1
+    if far:  # beyond the first mirror image: the next ones are like the image and the first in turn
+        left, top, right, bottom = 0, 0, max(2 * width, 3), max(2 * height, 3)
+    # a frame of mirrored pixels, about those rows of the image that are needed; below it a row of which only the first
+    # sample is ever loaded
+    start = max(0, min(top, 2 * height - 1 - bottom if bottom > height else top))
+    stop = min(height, max(bottom, 1 - top if top < 0 else bottom))
+    above, before = max(0, -top), max(0, -left)
+    framed = cv2.copyMakeBorder(
+        image[start:stop],
+        above,
+        max(0, bottom - height) + 1,
+        before,
+        max(0, right - width),
+        cv2.BORDER_REFLECT_101,
+    )
+    tilted = room_for((past - first, width, CHANNELS))
+    corner = np.array([before, above - start]) * 1024
+    pixels = np.asarray(framed, np.uint8).reshape(-1)
+    _tilt(pixels, framed.shape[1], of_column, of_row, corner, periods, far, tilted.samples)
+    return tilted._replace(first=first)
+
+
+@compiled
+def _span(of_column: Places, of_row: Places) -> tuple[int, int]:
+    """The first pixel along an axis that is needed, and the one past the last: both parts go from one end to the other."""
+    low = min(of_column[0], of_column[-1]) + min(of_row[0], of_row[-1])
+    high = max(of_column[0], of_column[-1]) + max(of_row[0], of_row[-1])
+    return low >> 10, (high >> 10) + 2
+
+
+def room_for(shape: tuple[int, ...]) -> Tilted:
+    """Room for levels of this shape, from row 0 on."""
+    samples = np.empty(math.prod(shape) + ROOM, np.float32)
+    return Tilted(0, samples, samples[:-ROOM].reshape(shape))
+
+
+GUARD = np.float32(6e-5)  # of `from_pixels`
+ROOM = 4 * CHANNELS + 1  # behind the samples, for four pixels and what a vector holds beyond them
+
+
+@compiled
+def _tilt(
+    pixels: Image,
+    stride: int,
+    of_column: Places,
+    of_row: Places,
+    corner: Places,
+    periods: Places,
+    far: bool,
+    tilted: NDArray[np.float32],
+) -> None:
+    height, width = of_row.shape[1], of_column.shape[1]
+    rights, downs, wide = np.empty(width, np.int64), np.empty(width, np.int64), np.int32(stride)
+    places, below, step = np.empty(width, np.uint32), np.uint64(CHANNELS * stride), np.uint64(CHANNELS)
+    right_shares, down_shares, at = np.empty(width, np.int32), np.empty(width, np.int32), np.uint64(0)
+    for y in range(height):
+        from_left, from_top = of_row[0, y] + corner[0], of_row[1, y] + corner[1]
+        for x in range(width):
+            rights[x], downs[x] = from_left + of_column[0, x], from_top + of_column[1, x]
+        if far:
+            for x in range(width):
+                rights[x], downs[x] = rights[x] % periods[0], downs[x] % periods[1]
+        # loops of few arrays, for the compiler looks whether one touches another
+        for x in range(width):
+            right_shares[x], down_shares[x] = np.int32(rights[x] >> 5) & np.int32(31), np.int32(downs[x] >> 5) & np.int32(31)
+        for x in range(width):
+            pixel = np.int32(np.int32(np.int32(downs[x] >> 10) * wide) + np.int32(rights[x] >> 10))
+            places[x] = np.uint32(np.int32(CHANNELS) * pixel)
+        for x in range(np.uint64(width)):
+            tilt_pixel(pixels, np.uint64(places[x]), below, right_shares[x], down_shares[x], tilted, at)
+            at += step
 
 
 def _tilted_for(image: Image, way: WayBack, down: Field, top: int) -> Tilted:
     """The rows that these displacements bring to the rows from `top` on, and one more each side; mirrored at the border."""
     height = len(image)
     if len(down) == height:
-        return Tilted(0, _tilted(image, way, 0, height))
+        return _tilted(image, way, 0, height)
     low, high = top + math.floor(down.min()) - 1, top + len(down) + math.floor(down.max()) + 2
     first = max(0, min(low, 2 * height - high if high > height else low))
     past = min(height, max(high, -low if low < 0 else high))
-    return Tilted(first, _tilted(image, way, first, past))
+    return _tilted(image, way, first, past)
 
 
-def displaced(quads: Quads, right: Field, down: Field) -> Image:
+def displaced(levels: Levels, right: Field, down: Field) -> Image:
     """The image whose pixels come from so far right and down, bilinear, cut to bytes; beyond its border it is mirrored."""
-    image = np.empty((*right.shape, 3), np.uint8)
-    _displaced(Tilted(0, quads), len(right), 0, right, down, np.float32(0), image)
+    image, tilted = np.empty((*right.shape, CHANNELS), np.uint8), room_for(levels.shape)
+    tilted.levels[:] = levels
+    _displaced(tilted, len(right), 0, right, down, CERTAIN, image)
     return image
 
 
-def _displaced(tilted: Tilted, height: int, top: int, right: Field, down: Field, slack: np.float32, image: Image) -> Places:
+def _displaced(tilted: Tilted, height: int, top: int, right: Field, down: Field, slack: Slack, image: Image) -> Places:
     """Writes rows of the displaced picture from `top` on; the numbers of those pixels over which the slack may decide."""
     rows, width = right.shape
-    quads = np.empty((rows, width, 4), np.uint8)
-    words, doubtful = tilted.quads.reshape(-1).view(np.uint64), np.empty(rows * width if slack else 0, np.int64)
-    some = _displace(words, tilted.first, height, top, right, down, slack, doubtful, quads.reshape(rows, -1))
-    cv2.cvtColor(quads, cv2.COLOR_RGBA2RGB, dst=image)
+    doubtful = np.empty(rows * width if slack != CERTAIN else 0, np.int64)
+    own, relative = np.float32(slack.least), np.float32(slack.relative)
+    some = _displace(
+        tilted.samples, tilted.first, height, top, right, down, own, relative, doubtful, image.reshape(rows, -1)
+    )
     return doubtful[:some]
 
 
 @compiled
 def _displace(
-    words: Words,
+    samples: NDArray[np.float32],
     first_row: int,
     height: int,
     top: int,
     right: Field,
     down: Field,
     slack: np.float32,
+    relative: np.float32,
     doubtful: Places,
     image: Image,
 ) -> int:
     rows, width = right.shape
-    stride, one, two, three = np.uint64(2 * width), np.uint64(1), np.uint64(2), np.uint64(3)  # words a pixel: two
-    guard, most, rounding = np.float32(6e-5), np.float32(255), np.float32(16 * ROUNDING)
-    corners = np.empty((4, 2 * width), np.uint64)
-    upper_left, upper_right, lower_left, lower_right = corners[0], corners[1], corners[2], corners[3]
-    samples = corners.view(np.float32)
-    right_shares, down_shares = np.empty(4 * width, np.float32), np.empty(4 * width, np.float32)
-    slacks, doubts, some = np.empty(4 * width, np.float32), np.empty(width, np.uint32), 0
-    doubtful_samples = doubts.view(np.uint8)
-    lefts, aboves, places = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.uint64)
+    stride, step, corners = np.uint64(CHANNELS * width), np.uint64(CHANNELS), np.uint64(samples.size - ROOM)
+    lefts, aboves, places = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.uint32)
+    right_shares, down_shares = np.empty(width, np.float32), np.empty(width, np.float32)
+    reach, slacks, outside = np.uint64(CHANNELS * width + 1), np.empty(width, np.float32), np.empty(width, np.uint64)
+    levels, words, some, guard, most = np.empty(2 * reach, np.float32), (width + 7) // 8, 0, GUARD, np.float32(255)
+    doubts, close = np.zeros(8 * words, np.uint8), np.zeros(8 * CHANNELS * words, np.uint8)
+    doubt_words, close_words = doubts.view(np.uint64), close.view(np.uint64)  # most of them 0
     for line in range(rows):
-        y, steps_right, steps_down = top + line, right[line], down[line]
-        least_right = most_right = least_down = most_down = np.int32(0)
-        for x in range(width):
-            # casts cut towards zero, which is downwards only above it
-            left = np.int32(np.int32(steps_right[x] + 1048576.0) - 1048576)
-            above = np.int32(np.int32(steps_down[x] + 1048576.0) - 1048576)
-            lefts[x], aboves[x] = left, above
-            least_right = left if left < least_right else least_right
-            most_right = left if left > most_right else most_right
-            least_down = above if above < least_down else least_down
-            most_down = above if above > most_down else most_down
-        for x in range(width):
-            right_share, down_share = steps_right[x] - np.float32(lefts[x]), steps_down[x] - np.float32(aboves[x])
-            for channel in range(4):
-                right_shares[4 * x + channel], down_shares[4 * x + channel] = right_share, down_share
-            places[x] = np.uint64(2 * ((y - first_row + aboves[x]) * width + x + lefts[x]))
-        inside = y + least_down >= 0 and y + most_down + 1 < height
-        first = min(-int(least_right), width) if inside else width
-        past = max(width - 1 - int(most_right), first)
-        for x in range(np.uint64(first), np.uint64(past)):
-            place, begin = places[x], two * x
-            upper_left[begin], upper_left[begin + one] = words[place], words[place + one]
-            upper_right[begin], upper_right[begin + one] = words[place + two], words[place + three]
-            place += stride
-            lower_left[begin], lower_left[begin + one] = words[place], words[place + one]
-            lower_right[begin], lower_right[begin + one] = words[place + two], words[place + three]
-        for number in range(first + width - past):
-            x = number if number < first else number + past - first
-            begin, from_left, from_top = two * np.uint64(x), int(x + lefts[x]), int(y + aboves[x])
-            this_x, this_y = two * np.uint64(_mirrored(from_left, width)), np.uint64(_mirrored(from_top, height) - first_row)
-            next_x, next_y = (
-                two * np.uint64(_mirrored(from_left + 1, width)),
-                np.uint64(_mirrored(from_top + 1, height) - first_row),
-            )
-            place = this_y * stride + this_x
-            upper_left[begin], upper_left[begin + one] = words[place], words[place + one]
-            place = this_y * stride + next_x
-            upper_right[begin], upper_right[begin + one] = words[place], words[place + one]
-            place = next_y * stride + this_x
-            lower_left[begin], lower_left[begin + one] = words[place], words[place + one]
-            place = next_y * stride + next_x
-            lower_right[begin], lower_right[begin + one] = words[place], words[place + one]
-        row = image[line]
-        for sample in range(4 * width):
-            before, after = samples[0, sample], samples[2, sample]
-            before += right_shares[sample] * (samples[1, sample] - before)
-            after += right_shares[sample] * (samples[3, sample] - after)
-            level = before + down_shares[sample] * (after - before) + guard
+        y, steps_right, steps_down, row = top + line, right[line], down[line], image[line]
+        _part(steps_right, 0, 1, lefts, right_shares)
+        _part(steps_down, y, 0, aboves, down_shares)
+        beyond = _find_places(lefts, aboves, height, first_row, places, outside)
+        if slack > 0:
+            _find_slacks(steps_right, steps_down, slack, relative, slacks)
+            for x in range(np.uint64(width)):
+                place, at, own = np.uint64(places[x]), step * x, slacks[x]
+                blend_pixel_within(samples, place, stride, right_shares[x], down_shares[x], levels, at, own, reach + at)
+        else:
+            for x in range(np.uint64(width)):
+                place = np.uint64(places[x])
+                blend_pixel(samples, place, stride, right_shares[x], down_shares[x], levels, step * x)
+        for number in range(beyond):
+            x = outside[number]
+            _take_corners(samples, lefts[x], aboves[x], width, height, first_row)
+            # the fourth samples fall on a pixel that is there already
+            at, after = step * x, step * x + step
+            level, own = levels[after], levels[reach + after]
+            right_share, down_share = right_shares[x], down_shares[x]
+            blend_pixel_within(samples, corners, step + step, right_share, down_share, levels, at, slacks[x], reach + at)
+            levels[after], levels[reach + after] = level, own
+        for sample in range(CHANNELS * width):
+            level = levels[sample] + guard
             row[sample] = np.uint8(np.int32(level if level < most else most))
         if slack > 0:
-            for x in range(width):
-                own = slack + rounding * (abs(steps_right[x]) + abs(steps_down[x]))
-                for channel in range(4):
-                    slacks[4 * x + channel] = own
-            # each step of the above takes the lowest and the highest that the slack allows to the lowest and the highest
-            for sample in range(4 * width):
-                own, right_share, down_share = slacks[sample], right_shares[sample], down_shares[sample]
-                nearer, farther, higher, lower = right_share - own, right_share + own, down_share - own, down_share + own
-                upper, across = samples[0, sample], samples[1, sample] - samples[0, sample]
-                one_end, other_end = upper + nearer * across, upper + farther * across
-                low_before = one_end if one_end < other_end else other_end
-                high_before = other_end if one_end < other_end else one_end
-                upper, across = samples[2, sample], samples[3, sample] - samples[2, sample]
-                one_end, other_end = upper + nearer * across, upper + farther * across
-                low_after = one_end if one_end < other_end else other_end
-                high_after = other_end if one_end < other_end else one_end
-                least, largest = low_after - high_before, high_after - low_before
-                one_end, other_end = higher * least, lower * least
-                low = low_before + (one_end if one_end < other_end else other_end) + guard
-                one_end, other_end = higher * largest, lower * largest
-                high = high_before + (other_end if one_end < other_end else one_end) + guard
-                same = np.int32(low if low < most else most) == np.int32(high if high < most else most)
-                within = (nearer >= 0) & (farther < 1) & (higher >= 0) & (lower < 1)
-                doubtful_samples[sample] = np.uint8(0 if same & within else 1)
-            for x in range(width):
-                if doubts[x] != 0:
-                    doubtful[some] = line * width + x
-                    some += 1
+            _find_edges(right_shares, down_shares, slacks, doubts)
+            _find_close(levels[:reach], levels[reach:], close)
+            for word in range(CHANNELS * words):
+                if close_words[word]:
+                    for sample in range(8 * word, 8 * word + 8):
+                        doubts[sample // CHANNELS] |= close[sample]
+            for word in range(words):
+                if doubt_words[word]:
+                    for x in range(8 * word, min(8 * word + 8, width)):
+                        if doubts[x]:
+                            own, other = slack + relative * abs(steps_right[x]), slack + relative * abs(steps_down[x])
+                            _take_corners(samples, lefts[x], aboves[x], width, height, first_row)
+                            if _hangs(samples[corners:], right_shares[x], down_shares[x], own, other):
+                                doubtful[some] = line * width + x
+                                some += 1
     return some
 
 
-def _doubts(tilted: Tilted, height: int, top: int, right: Field, down: Field, places: Places) -> Doubts:
-    """What decides over doubtful pixels of the rows from `top` on."""
-    width = right.shape[1]
-    rows, columns = np.divmod(places, width)
-    lefts, aboves = np.floor(right[rows, columns]).astype(np.int64), np.floor(down[rows, columns]).astype(np.int64)
-    around = np.arange(-1, 3)
-    across = mirrored((columns + lefts)[:, None] + around, width)
-    along = mirrored((rows + aboves)[:, None] + top + around, height) - tilted.first
-    return Doubts(rows + top, columns, lefts - 1, aboves - 1, tilted.quads[along[:, :, None], across[:, None, :], :3])
+@compiled
+def _part(steps: Field, start: int, step: int, wholes: NDArray[np.int32], shares: Field) -> None:
+    """Writes where pixels begin from which others come, and the shares of those after them."""
+    first, second = np.int32(start), np.int32(step)
+    for x in range(steps.size):
+        # casts cut towards zero, which is downwards only above it
+        whole = np.int32(np.int32(steps[x] + 1048576.0) - 1048576)
+        wholes[x] = np.int32(whole + first + second * np.int32(x))
+        shares[x] = steps[x] - np.float32(whole)
 
 
-def _settle(doubts: Doubts, right: NDArray[np.float32], down: NDArray[np.float32], image: Image) -> None:
+@compiled
+def _find_places(
+    lefts: NDArray[np.int32],
+    aboves: NDArray[np.int32],
+    height: int,
+    first_row: int,
+    places: NDArray[np.uint32],
+    outside: NDArray[np.uint64],
+) -> int:
+    """Writes the samples at which four pixels begin, any where one of them lies beyond the border; which these are."""
+    width, first, count = np.int32(lefts.size), np.int32(first_row), 0
+    # without a sign, places before the first lie far beyond the last
+    last_column, last_row, nowhere = np.uint32(width - 1), np.uint32(height - 1), np.uint32(2**32 - 1)
+    for x in range(lefts.size):
+        beyond = (np.uint32(lefts[x]) >= last_column) | (np.uint32(aboves[x]) >= last_row)
+        place = np.uint32(np.int32(CHANNELS) * np.int32(np.int32(np.int32(aboves[x] - first) * width) + lefts[x]))
+        places[x] = nowhere if beyond else place
+    for x in range(lefts.size):
+        outside[count] = np.uint64(x)
+        count += places[x] == nowhere
+        places[x] = np.uint32(0) if places[x] == nowhere else places[x]
+    return count
+
+
+@compiled
+def _find_slacks(right: Field, down: Field, slack: np.float32, relative: np.float32, slacks: Field) -> None:
+    """The larger of both slacks, and a little."""
+    more = np.float32(1.01)
+    for x in range(slacks.size):
+        across, along = abs(right[x]), abs(down[x])
+        slacks[x] = more * (slack + relative * (across if across > along else along))
+
+
+@compiled
+def _find_edges(right: Field, down: Field, slacks: Field, edges: NDArray[np.uint8]) -> None:
+    """Whether a share may be that of other pixels."""
+    one = np.float32(1)
+    for x in range(slacks.size):
+        slack, across, along = slacks[x], right[x], down[x]
+        least, largest = across if across < along else along, across if across > along else along
+        edges[x] = np.uint8((least < slack) | (largest + slack >= one))
+
+
+@compiled
+def _find_close(levels: NDArray[np.float32], reaches: NDArray[np.float32], close: NDArray[np.uint8]) -> None:
+    """Whether a level is so close to a whole one that its reach, and what was rounded on the way, may decide."""
+    most, rounded = np.float32(255), np.float32(2e-4)
+    for sample in range(levels.size - 1):
+        level, reach = levels[sample] + GUARD, reaches[sample]
+        away = reach + (rounded if reach > 0 else reach)  # where four pixels are alike, nothing is rounded
+        low, high = level - away, level + away
+        lowest, highest = np.int32(low if low < most else most), np.int32(high if high < most else most)
+        close[sample] = np.uint8(lowest != highest)
+
+
+@compiled
+def _take_corners(samples: NDArray[np.float32], left: int, above: int, width: int, height: int, first_row: int) -> None:
+    """Copies the four pixels around a place that may lie beyond the border to the end of the samples."""
+    to = samples.size - ROOM
+    for corner in range(4):
+        row, column = _mirrored(above + corner // 2, height) - first_row, _mirrored(left + corner % 2, width)
+        for channel in range(CHANNELS):
+            samples[to + CHANNELS * corner + channel] = samples[CHANNELS * (row * width + column) + channel]
+
+
+@compiled
+def _hangs(
+    corners: NDArray[np.float32],
+    right_share: np.float32,
+    down_share: np.float32,
+    right_slack: np.float32,
+    down_slack: np.float32,
+) -> bool:
+    """Whether the byte of a pixel depends on the last bits of its shares.
+
+    Each step of the way to a level takes the lowest and the highest that the slack allows to the lowest and the highest.
+    """
+    most = np.float32(255)
+    nearer, farther = right_share - right_slack, right_share + right_slack
+    higher, lower = down_share - down_slack, down_share + down_slack
+    if min(nearer, higher) < 0 or max(farther, lower) >= 1:  # it may come from between other pixels
+        return True
+    for channel in range(CHANNELS):
+        upper, under = corners[channel], corners[2 * CHANNELS + channel]
+        across, along = corners[CHANNELS + channel] - upper, corners[3 * CHANNELS + channel] - under
+        one_end, other_end = upper + nearer * across, upper + farther * across
+        low_before, high_before = min(one_end, other_end), max(one_end, other_end)
+        one_end, other_end = under + nearer * along, under + farther * along
+        low_after, high_after = min(one_end, other_end), max(one_end, other_end)
+        least, largest = low_after - high_before, high_after - low_before
+        low = low_before + min(higher * least, lower * least) + GUARD
+        high = high_before + max(higher * largest, lower * largest) + GUARD
+        if np.int32(min(low, most)) != np.int32(min(high, most)):
+            return True
+    return False
+
+
+@compiled
+def _doubts(
+    levels: Levels, first_row: int, height: int, top: int, right: Field, down: Field, places: Places
+) -> tuple[Places, Places, Places, Places, NDArray[np.float32]]:
+    """What decides over doubtful pixels of the rows from `top` on, as `Doubts` has it."""
+    width, count = right.shape[1], len(places)
+    rows, columns, lefts, aboves = np.empty((4, count), np.int64)
+    samples = np.empty((count, 4, 4, CHANNELS), np.float32)
+    for number in range(count):
+        line, x = places[number] // width, places[number] % width
+        left, above = int(np.floor(right[line, x])) - 1, int(np.floor(down[line, x])) - 1
+        rows[number], columns[number], lefts[number], aboves[number] = top + line, x, left, above
+        for row in range(4):
+            source = levels[_mirrored(top + line + above + row, height) - first_row]
+            for column in range(4):
+                samples[number, row, column] = source[_mirrored(x + left + column, width)]
+    return rows, columns, lefts, aboves, samples
+
+
+@compiled
+def _settle(
+    rows: Places,
+    columns: Places,
+    lefts: Places,
+    aboves: Places,
+    samples: NDArray[np.float32],
+    right: NDArray[np.float32],
+    down: NDArray[np.float32],
+    image: Image,
+) -> None:
     """Writes the doubtful pixels, now that it is known where they come from: `_displace` by other means."""
-    lefts, aboves = np.floor(right).astype(np.int64), np.floor(down).astype(np.int64)
-    right_shares, down_shares = (
-        (step - whole.astype(np.float32))[:, None] for step, whole in ((right, lefts), (down, aboves))
-    )
-    number, x, y = np.arange(len(right)), lefts - doubts.lefts, aboves - doubts.aboves
-    before, after = doubts.samples[number, y, x], doubts.samples[number, y + 1, x]
-    before = before + right_shares * (doubts.samples[number, y, x + 1] - before)
-    after = after + right_shares * (doubts.samples[number, y + 1, x + 1] - after)
-    levels = before + down_shares * (after - before) + np.float32(6e-5)
-    image[doubts.rows, doubts.columns] = np.minimum(levels, 255).astype(np.uint8)
+    for number in range(len(rows)):
+        left, above = int(np.floor(right[number])), int(np.floor(down[number]))
+        right_share, down_share = right[number] - np.float32(left), down[number] - np.float32(above)
+        upper, lower = samples[number, above - aboves[number]], samples[number, above - aboves[number] + 1]
+        x = left - lefts[number]
+        for channel in range(CHANNELS):
+            before = upper[x, channel] + right_share * (upper[x + 1, channel] - upper[x, channel])
+            after = lower[x, channel] + right_share * (lower[x + 1, channel] - lower[x, channel])
+            level = before + down_share * (after - before) + GUARD
+            image[rows[number], columns[number], channel] = np.uint8(np.int32(min(level, np.float32(255))))
 
 
 @compiled

@@ -1,11 +1,12 @@
-"""Fields under a gaussian window, mirrored at the border: by products of matrices, by OpenCV, or by sums that slide.
+"""Fields under a gaussian window, mirrored at the border: by products of matrices, by OpenCV, or by Fourier transforms.
 
-Products and OpenCV take a time that grows with the window. Sliding sums do not, but round otherwise; so where the last bits
-of a field decide over a pixel, `fields_at` has those of the others.
+Products and OpenCV take a time that grows with the window. Transforms do not, but round otherwise; so where the last bits
+of a field decide over a pixel, `fields_at` has those of the products.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.corruptions.kernels.compiled import compiled
-from shiftproof.corruptions.kernels.fields import Field, Seed, deal
+from shiftproof.corruptions.kernels.fields import Field, Seed, deal_pairs
 from shiftproof.corruptions.kernels.filters import gaussian, gaussian_kernel
 
 CUT_OFF = 3.0  # sigmas, where everything else is cut off at 4
 TILE, SUMMED_AT_ONCE = 32, 256  # larger products are shared out among threads, and their sums then depend on how many
-LONG = 1200  # pixels of both sides together, from which on sliding is sooner done than a product
+LARGE = 1 << 14  # pixels from which on transforms of lengths without large factors are sooner done than products
+LONG = 1200  # pixels of both sides together, from which on transforms of all lengths are
+
+ROUNDING = 2.0**-24  # of single precision
 
 Places: TypeAlias = NDArray[np.int64]
 
@@ -31,17 +35,84 @@ class Draws(NamedTuple):
     height: int
     width: int
 
-    def field(self, number: int) -> Field:
-        """The first field or the second: their draws are the two halves of the same random words."""
-        pixels = self.height * self.width
-        draws = np.empty(pixels, np.float32)
-        deal(self.seed, pixels, number * pixels, draws)
-        return draws.reshape(self.height, self.width)
+    def fields(self) -> tuple[Field, Field]:
+        """The first and the second: their draws are the two halves of the same random words."""
+        first, second = (np.empty((self.height, self.width), np.float32) for _ in range(2))
+        deal_pairs(self.seed, 0, first.reshape(-1), second.reshape(-1))
+        return first, second
 
 
-def slides(height: int, width: int, sigma: float) -> bool:
-    """Whether fields of this size are smoothed sooner by sliding sums."""
-    return _by_product(height, width, sigma) and height + width >= LONG
+class Slack(NamedTuple):
+    """How far a field may be from the sums of `smooth_field`: so much, and so large a part of itself."""
+
+    least: float
+    relative: float
+
+
+CERTAIN = Slack(0.0, 0.0)
+
+
+class SmoothFields(NamedTuple):
+    """Two smooth random fields times an amplitude, as `rows` gives them."""
+
+    fields: tuple[Field, Field] | Field  # both; or folded, as `_transformed` has them
+    slack: Slack = CERTAIN
+
+    def rows(self, rows: slice) -> tuple[Field, Field]:
+        """Some rows of both."""
+        if isinstance(self.fields, tuple):
+            return self.fields[0][rows], self.fields[1][rows]
+        shape = (rows.stop - rows.start, self.fields.shape[1] // 2)
+        first, second = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        _unfold(self.fields, rows.start, first, second)
+        return first, second
+
+
+def smooth_fields(draws: Draws, sigma: float, amplitude: float) -> SmoothFields:
+    """Both fields under the window of `smooth_field`, times the amplitude."""
+    height, width = draws.height, draws.width
+    if transforms(height, width, sigma):
+        return SmoothFields(_transformed(draws, sigma, amplitude), _slack(height, width, sigma, amplitude))
+    first, second = draws.fields()
+    first = smooth_field(first, sigma)  # one after the other: what was drawn is then let go
+    first *= np.float32(amplitude)
+    second = smooth_field(second, sigma)
+    second *= np.float32(amplitude)
+    return SmoothFields((first, second))
+
+
+@lru_cache(maxsize=64)
+def transforms(height: int, width: int, sigma: float) -> bool:
+    """Whether fields of this size are smoothed sooner by Fourier transforms."""
+    fast = height * width >= LARGE and max(_largest_factor(height), _largest_factor(width)) <= 23
+    return _by_product(height, width, sigma) and (fast or height + width >= LONG)
+
+
+def _largest_factor(number: int) -> int:
+    """The largest prime that divides it.
+
+    >>> [_largest_factor(number) for number in (1, 224, 299, 1080, 701)]
+    [1, 7, 23, 5, 701]
+    """
+    largest, factor = 1, 2
+    while number > 1:
+        while number % factor == 0:
+            number, largest = number // factor, factor
+        factor += 1
+    return largest
+
+
+@lru_cache(maxsize=64)
+def _slack(height: int, width: int, sigma: float, amplitude: float) -> Slack:
+    """What roundings can make of the difference between a field by transforms and by products.
+
+    They add up like steps to either side: a field is the sum of as many numbers as the window holds, each rounded, and as
+    large as what it is the sum of. A quarter of the root of their count was measured to be the standard deviation, and the
+    largest difference in ten million pixels about half of what is allowed here.
+    """
+    terms = math.sqrt(min(max(height, width), 2 * CUT_OFF * sigma))
+    spread = math.prod(float(np.sqrt((mixing_of(length, sigma)[0] ** 2).sum())) for length in (height, width)) / math.sqrt(3)
+    return Slack(3 * terms * ROUNDING * amplitude * spread, 2 * terms * ROUNDING)
 
 
 def _by_product(height: int, width: int, sigma: float) -> bool:
@@ -56,42 +127,41 @@ def smooth_field(field: Field, sigma: float) -> Field:
     return np.ascontiguousarray(mixed(mixed(field, mixing_of(height, sigma)).T, mixing_of(width, sigma)).T)
 
 
-def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Both fields at some pixels, (pixels,), to the bit as `smooth_field` has them by products."""
-    first, second = (_at(draws.field(number), sigma, rows, columns) for number in (0, 1))
-    return first, second
-
-
-def _at(field: Field, sigma: float, rows: Places, columns: Places) -> NDArray[np.float32]:
-    height, width = field.shape
-    down, across = mixing_of(height, sigma), mixing_of(width, sigma)
-    found = np.empty(len(rows), np.float32)
-    for lines in _whole_and_rest(height):
+def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDArray[np.float32]:
+    """Both fields at some pixels, (2, pixels), to the bit as `smooth_field` has them by products."""
+    fields = draws.fields()
+    down, across = mixing_of(draws.height, sigma), mixing_of(draws.width, sigma)
+    found = np.empty((2, len(rows)), np.float32)
+    for lines in _whole_and_rest(draws.height):
         here = np.flatnonzero((rows >= lines.start) & (rows < lines.stop))
         if not len(here):
             continue
         # of whole tiles any rows make up another tile; what is left over keeps its shape, on which its bits depend
-        chosen, number = np.unique(rows[here], return_inverse=True)
-        whole = lines.stop - lines.start >= TILE
-        chosen, number = (
-            (_filled(chosen), number) if whole else (np.arange(lines.start, lines.stop), rows[here] - lines.start)
-        )
-        summed = mixed(field, down[chosen])
-        for span in _whole_and_rest(width):
+        chosen, number, whole = np.arange(lines.start, lines.stop), rows[here] - lines.start, len(down[lines]) >= TILE
+        if whole:
+            taken = np.bincount(number) > 0
+            chosen, number = _filled(np.flatnonzero(taken)), np.cumsum(taken)[number] - 1
+        sums = [mixed(field, down[chosen]) for field in fields]
+        for span in _whole_and_rest(draws.width):
             there = np.flatnonzero((columns[here] >= span.start) & (columns[here] < span.stop))
-            for at in range(0, len(there), TILE):
-                few = there[at : at + TILE]
-                left, right = columns[here[few]], number[few]
-                left_is, right_is = np.arange(len(few)), np.arange(len(few))
-                if span.stop - span.start >= TILE:
-                    left = _filled(left)
-                else:
-                    left, left_is = np.arange(span.start, span.stop), left - span.start
-                if whole:
-                    right = _filled(right)
-                else:
-                    right, right_is = np.arange(len(chosen)), right
-                found[here[few]] = mixed(summed[right].T, across[left])[left_is, right_is]
+            if not len(there):
+                continue
+            # tile by tile, of which those pixels are taken that lie on the diagonal
+            tile, place = np.divmod(np.arange(len(there)), TILE)
+            left, left_is = columns[here[there]], place
+            if span.stop - span.start >= TILE:
+                left = _filled(left).reshape(-1, TILE)
+            else:
+                left, left_is = np.tile(np.arange(span.start, span.stop), (tile[-1] + 1, 1)), left - span.start
+            right, right_is = number[there], place
+            if whole:
+                right = _filled(right).reshape(-1, TILE)
+            else:
+                right, right_is = np.tile(np.arange(len(chosen)), (tile[-1] + 1, 1)), right
+            for field, summed in zip(found, sums, strict=True):
+                tiles = np.empty((len(left), left.shape[1], right.shape[1]), np.float32)
+                _multiply(across[left], summed[right].transpose(0, 2, 1), tiles)
+                field[here[there]] = tiles[tile, left_is, right_is]
     return found
 
 
@@ -130,18 +200,19 @@ def mixed(field: Field, mixing: Field) -> Field:
     total = np.empty((height, width), np.float32)
     for rows in _whole_and_rest(height):
         for columns in _whole_and_rest(width):
-            tiles = _tiles(total[rows, columns], TILE, TILE)
-            for at in range(0, len(field), SUMMED_AT_ONCE):
-                span = slice(at, at + SUMMED_AT_ONCE)
-                factors = (
-                    _tiles(mixing[rows, span], TILE, SUMMED_AT_ONCE),
-                    _tiles(field[span, columns], SUMMED_AT_ONCE, TILE),
-                )
-                if at == 0:
-                    np.matmul(*factors, out=tiles)
-                else:
-                    tiles += np.matmul(*factors)
+            factors = _tiles(mixing[rows], TILE, len(field)), _tiles(field[:, columns], len(field), TILE)
+            _multiply(*factors, _tiles(total[rows, columns], TILE, TILE))
     return total
+
+
+def _multiply(first: Field, second: Field, products: Field) -> None:
+    """Writes the products of tiles, of which only so many rows and columns are summed at once."""
+    for at in range(0, first.shape[-1], SUMMED_AT_ONCE):
+        factors = first[..., at : at + SUMMED_AT_ONCE], second[..., at : at + SUMMED_AT_ONCE, :]
+        if at == 0:
+            np.matmul(*factors, out=products)
+        else:
+            products += np.matmul(*factors)
 
 
 def _whole_and_rest(length: int) -> list[slice]:
@@ -160,120 +231,96 @@ def _tiles(field: Field, height: int, width: int) -> Field:
     return field.reshape(field.shape[0] // height, height, field.shape[1] // width, width).transpose(0, 2, 1, 3)
 
 
-TERMS = 8  # cosines that add up to the window: within 4e-9 of its middle
-LENGTHENED = 1.42  # half a turn of the first cosine, in reaches of the window: the best for so many terms
-WIDE, ROWS = 64, 4  # columns and rows that are summed at once
+class Response(NamedTuple):
+    """What smoothing along an axis does to the Fourier transform of a folded field: each term takes a share of itself and
+    of the term of the opposite frequency, both (length,).
+    """
 
-# where the parts of the memory of `_slide` begin: in one array, so that the compiler sees that none touches another
-OUTER, INNER, SUM = (number * ROWS * WIDE for number in range(3))
-NOW, BEFORE, ROOM = (3 * ROWS * WIDE + number * TERMS * WIDE for number in range(3))
-
-
-class Sliding(NamedTuple):
-    """A window along an axis as a sum of cosines, each of which a recurrence moves on by a row."""
-
-    starts: NDArray[np.float64]  # (length + ROWS, TERMS): of each row in the sums of the first; rows that lack have 0
-    factors: NDArray[np.float64]  # (3, TERMS): of the sum itself, of rows just beyond the window, of its outermost
-    mirrored: Places  # the row that stands for each from just above the first window on
-    reach: int
+    own: NDArray[np.float32]
+    real: NDArray[np.float32]
+    imaginary: NDArray[np.float32]
 
 
 @lru_cache(maxsize=8)
-def sliding_of(length: int, sigma: float) -> Sliding:
-    """The sums of the window of `smooth_field` along an axis."""
-    kernel = gaussian_kernel(sigma, CUT_OFF)
-    reach = len(kernel) // 2
-    turns = np.pi * np.arange(TERMS) / (LENGTHENED * max(reach, 1))
-    offsets = np.arange(-reach, reach + 1)
-    shares = np.linalg.lstsq(np.cos(np.outer(offsets[reach:], turns)), kernel[reach:], rcond=None)[0]
-    starts = np.zeros((length + ROWS, TERMS))
-    np.add.at(starts, mirrored(offsets, length), shares * np.cos(np.outer(offsets, turns)))
-    factors = np.stack([2 * np.cos(turns), shares * np.cos(turns * reach), -shares * np.cos(turns * (reach + 1))])
-    return Sliding(starts, factors, mirrored(np.arange(-reach - 1, length + reach + 1 + ROWS), length), reach)
+def response_of(length: int, sigma: float, scale: float) -> Response:
+    """The response of the window of `smooth_field`, times a scale.
+
+    In the mirror, smoothing scales each cosine of the field. The Fourier transform of the folded field has cosine k and
+    cosine `length` - k in its terms k and -k (Makhoul, 1980), so that these are mixed by the sum and the difference.
+    """
+    kernel, frequency = gaussian_kernel(sigma, CUT_OFF), np.arange(length)
+    offsets = np.arange(len(kernel)) - len(kernel) // 2
+    gain = scale * (np.cos(np.pi / length * np.outer(frequency, offsets)) @ kernel)
+    opposite = gain[-frequency % length]
+    other = (gain - opposite) / 2 * np.exp(1j * np.pi / length * frequency)
+    return Response(*(part.astype(np.float32) for part in ((gain + opposite) / 2, other.real, other.imag)))
 
 
-def slid_fields(draws: Draws, sigma: float, amplitude: float) -> tuple[Field, Field]:
-    """`smooth_field` of both fields times the amplitude, but for the last bits."""
-    first, second = (_slid(draws.field(number), sigma, amplitude) for number in (0, 1))
-    return first, second
-
-
-def _slid(field: Field, sigma: float, amplitude: float) -> Field:
-    height, width = field.shape
-    room, other = np.zeros(ROOM), np.empty_like(field)
-    _slide(field, *sliding_of(height, sigma), 1.0, room, other)
-    turned, back = field.reshape(width, height), other.reshape(width, height)
-    cv2.transpose(other, dst=turned)
-    _slide(turned, *sliding_of(width, sigma), amplitude, room, back)
-    return np.asarray(cv2.transpose(back, dst=field), np.float32)
+def _transformed(draws: Draws, sigma: float, amplitude: float) -> Field:
+    """Both smooth fields times the amplitude, folded, as the parts of complex numbers, (height, 2 x width)."""
+    height, width = draws.height, draws.width
+    folded = np.empty((height, width, 2), np.float32)
+    rows = folded.reshape(height, 2 * width)
+    _deal_folded(draws.seed, rows)
+    cv2.dft(folded, dst=folded)
+    _respond(rows, response_of(height, sigma, 1 / (height * width)), response_of(width, sigma, amplitude))
+    cv2.dft(folded, dst=folded, flags=cv2.DFT_INVERSE)
+    return rows
 
 
 @compiled
-def _slide(
-    field: Field,
-    starts: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    mirrored: Places,
-    reach: int,
-    amplitude: float,
-    room: NDArray[np.float64],
-    smooth: Field,
-) -> None:
-    """Sums down the columns: of the first row in full, each other from the two before and from what enters and leaves."""
-    height, width = field.shape
-    twice, beyond, outermost = factors[0], factors[1], factors[2]
-    for left in range(0, width, WIDE):
-        columns = min(WIDE, width - left)
-        room[NOW : NOW + TERMS * WIDE] = 0.0
-        for y in range(0, height, ROWS):
-            for row in range(ROWS):
-                line = field[min(y + row, height - 1), left : left + columns]
-                for x in range(columns):
-                    room[OUTER + row * WIDE + x] = line[x]
-            for x in range(WIDE):
-                one, two = room[OUTER + x], room[OUTER + WIDE + x]
-                three, four = room[OUTER + 2 * WIDE + x], room[OUTER + 3 * WIDE + x]
-                for term in range(TERMS):
-                    upper = starts[y, term] * one + starts[y + 1, term] * two
-                    lower = starts[y + 2, term] * three + starts[y + 3, term] * four
-                    room[NOW + term * WIDE + x] += upper + lower
-        # in the mirror the row above the first is the first
-        for x in range(WIDE):
-            total = 0.0
-            for term in range(TERMS):
-                room[BEFORE + term * WIDE + x] = room[NOW + term * WIDE + x]
-                total += room[NOW + term * WIDE + x]
-            room[SUM + x] = total
-        for x in range(columns):
-            smooth[0, left + x] = room[SUM + x] * amplitude
-        for y in range(0, height - 1, ROWS):
-            for row in range(ROWS):
-                below, above = mirrored[y + row + 2 * reach + 2], mirrored[y + row]
-                first, last = field[above, left : left + columns], field[below, left : left + columns]
-                for x in range(columns):
-                    room[OUTER + row * WIDE + x] = np.float64(first[x]) + np.float64(last[x])
-                below, above = mirrored[y + row + 2 * reach + 1], mirrored[y + row + 1]
-                first, last = field[above, left : left + columns], field[below, left : left + columns]
-                for x in range(columns):
-                    room[INNER + row * WIDE + x] = np.float64(first[x]) + np.float64(last[x])
-            for x in range(WIDE):
-                out_one, out_two = room[OUTER + x], room[OUTER + WIDE + x]
-                out_three, out_four = room[OUTER + 2 * WIDE + x], room[OUTER + 3 * WIDE + x]
-                in_one, in_two = room[INNER + x], room[INNER + WIDE + x]
-                in_three, in_four = room[INNER + 2 * WIDE + x], room[INNER + 3 * WIDE + x]
-                one = two = three = four = 0.0
-                for term in range(TERMS):
-                    place = term * WIDE + x
-                    now, before = room[NOW + place], room[BEFORE + place]
-                    own, out, inside = twice[term], beyond[term], outermost[term]
-                    next_one = own * now + (out * out_one + (inside * in_one - before))
-                    next_two = own * next_one + (out * out_two + (inside * in_two - now))
-                    next_three = own * next_two + (out * out_three + (inside * in_three - next_one))
-                    next_four = own * next_three + (out * out_four + (inside * in_four - next_two))
-                    room[BEFORE + place], room[NOW + place] = next_three, next_four
-                    one, two, three, four = one + next_one, two + next_two, three + next_three, four + next_four
-                room[SUM + x], room[SUM + WIDE + x] = one, two
-                room[SUM + 2 * WIDE + x], room[SUM + 3 * WIDE + x] = three, four
-            for row in range(min(ROWS, height - 1 - y)):
-                for x in range(columns):
-                    smooth[y + row + 1, left + x] = room[SUM + row * WIDE + x] * amplitude
+def _fold(place: int, length: int) -> int:
+    """Where a row or column stands in a folded field: the even ones first, then the odd ones from the last on."""
+    return place // 2 if place % 2 == 0 else length - 1 - place // 2
+
+
+@compiled
+def _deal_folded(seed: Seed, folded: Field) -> None:
+    height, width = folded.shape[0], folded.shape[1] // 2
+    first, second = np.empty(width, np.float32), np.empty(width, np.float32)
+    for y in range(height):
+        deal_pairs(seed, y * width, first, second)
+        row = folded[_fold(y, height)]
+        for place in range((width + 1) // 2):
+            row[2 * place], row[2 * place + 1] = first[2 * place], second[2 * place]
+        for place in range(width // 2):
+            back = 2 * (width - 1 - place)
+            row[back], row[back + 1] = first[2 * place + 1], second[2 * place + 1]
+
+
+@compiled
+def _unfold(folded: Field, top: int, first: Field, second: Field) -> None:
+    """Writes rows of both fields from `top` on."""
+    height, width = len(folded), folded.shape[1] // 2
+    for line in range(len(first)):
+        row, one, other = folded[_fold(top + line, height)], first[line], second[line]
+        for place in range(width // 2):
+            back = 2 * (width - 1 - place)
+            one[2 * place], one[2 * place + 1] = row[2 * place], row[back]
+            other[2 * place], other[2 * place + 1] = row[2 * place + 1], row[back + 1]
+        if width % 2:
+            one[width - 1], other[width - 1] = row[width - 1], row[width]
+
+
+@compiled
+def _respond(spectrum: Field, down: Response, across: Response) -> None:
+    height, width = spectrum.shape[0], spectrum.shape[1] // 2
+    real, imaginary = np.empty((2, width + 1), np.float32), np.empty((2, width + 1), np.float32)
+    for number in range(height // 2 + 1):
+        other = (height - number) % height
+        upper, lower = spectrum[number], spectrum[other]
+        own, upper_real, upper_imaginary = down.own[number], down.real[number], down.imaginary[number]
+        lower_real, lower_imaginary = down.real[other], down.imaginary[other]
+        for x in range(width):
+            a, b, c, d = upper[2 * x], upper[2 * x + 1], lower[2 * x], lower[2 * x + 1]
+            real[0, x] = own * a + (upper_real * c - upper_imaginary * d)
+            imaginary[0, x] = own * b + (upper_real * d + upper_imaginary * c)
+            real[1, x] = own * c + (lower_real * a - lower_imaginary * b)
+            imaginary[1, x] = own * d + (lower_real * b + lower_imaginary * a)
+        for which in range(2):
+            row, reals, imaginaries = lower if which else upper, real[which], imaginary[which]
+            reals[width], imaginaries[width] = reals[0], imaginaries[0]
+            for x in range(width):
+                a, b = reals[width - x], imaginaries[width - x]
+                row[2 * x] = across.own[x] * reals[x] + (across.real[x] * a - across.imaginary[x] * b)
+                row[2 * x + 1] = across.own[x] * imaginaries[x] + (across.real[x] * b + across.imaginary[x] * a)
