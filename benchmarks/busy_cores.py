@@ -226,10 +226,9 @@ def of_one_core(work: Callable[[], object], times: int = 5) -> float:
 def measured(model: Any, images: Any, everything: Any) -> dict[str, Stages]:
     """The stages of predicting photos, and of all their corruptions."""
     samples = list(images.samples[:BATCH])
-    sources = [images.source(sample) for sample in samples]
     cells = sp.CorruptionStudy([model], images).conditions()[1:]
-    clean = Job(samples, sources, [sp.CLEAN] * BATCH, model.preprocessing)
-    jobs = [Job(samples, sources, [cell] * BATCH, model.preprocessing, again=True) for cell in cells]
+    clean = Job.of(images, samples, sp.CLEAN, model.preprocessing)
+    jobs = [Job.of(images, samples, cell, model.preprocessing)._replace(again=True) for cell in cells]
     inputs = np.stack(list(prepare(clean)[0]))
 
     def all_cells() -> None:

@@ -194,7 +194,7 @@ class Narrow(ImagePreprocessing):
 
 def test_a_preprocessing_that_does_not_write_inputs_to_their_place_returns_them(images: Dataset) -> None:
     some = list(images.samples)[:3]
-    batch, read = prepare(Job(some, [images.source(one) for one in some], [CLEAN] * 3, Narrow(size=(16, 16))))
+    batch, read = prepare(Job.of(images, some, CLEAN, Narrow(size=(16, 16))))
     assert [array.shape for array in batch] == [(3, 5, 16)] * 3
     assert not any(seen.reason for seen in read)
 
