@@ -19,7 +19,7 @@ from shiftproof.runs.engines import MOST_TRIES, Cost, Rates, Terms, Unfit, opene
 from shiftproof.runs.engines.queue import JobQueue, Piece
 from shiftproof.runs.prepare import Job, Read
 from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
-from shiftproof.types import CLEAN, ModelRef, Sample
+from shiftproof.types import CLEAN, ModelRef
 
 
 class Numbers:

@@ -126,7 +126,7 @@ class StoredRun:
         self._writer = uuid.uuid4().hex[:8]
 
     def append(self, rows: Rows, keep: Keep, number: int | None = None, *, synced: bool = True) -> None:
-        """Commits rows: after this they survive anything but the disk; where they are not `synced`, anything but a power cut.
+        """Commits rows: after this they survive anything but the disk; rows that are not `synced`, a kill but no power cut.
 
         A file that a power cut damaged is found by its checksums. Files lie in the order of their numbers, which are
         nanoseconds of the clock unless given.

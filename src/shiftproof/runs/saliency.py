@@ -40,7 +40,6 @@ from shiftproof.types import (
     ModelRef,
     Predictions,
     Run,
-    Sample,
     SkippedImage,
     Study,
     fingerprint_of,
