@@ -4,8 +4,8 @@
 
 Aim: at least 0.90 of the bare rate by CPU time, workers included, with Pillow's decoder and antialiased resizing, and 0.95
 with OpenCV's; they are offered as ``--preprocess engine=opencv,decoder=opencv``. The physical rest is a loop that decodes,
-resizes, normalises and runs the session, and does nothing else: at least 0.97 of its rate. Each step before the model is also
-timed alone, as a share of the session's time. PHOTOS and ROUNDS shorten it.
+resizes, normalises and runs the session, and does nothing else: at least 0.97 of its rate. Steps before the model are also
+timed alone, as shares of the session's time. PHOTOS and ROUNDS shorten it.
 """
 
 from __future__ import annotations
