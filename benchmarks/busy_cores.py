@@ -3,7 +3,8 @@
     SHIFTPROOF_TEST_DATA=... python benchmarks/busy_cores.py
 
 The stages of a run are timed here, by the CPU time of one core: an image's decoding, corrupting and preprocessing, the
-forward pass, what Python and the system do for a batch, the start of a worker. Then the pipeline's own code (what hands out
+forward pass, the start of a worker, and what Python and the system do for one more batch where batches come as fast as they
+are taken and as many run at once as the cores are. Then the pipeline's own code (what hands out
 the work, runs the model and chooses how many batches a session takes at once) runs on a pretended machine, event after
 event: its workers and the model are queues whose work takes those times, and where more threads want to run than there are
 cores, all of them run slower. It starts with one thread and has to find out by itself how many workers it needs. Last come
@@ -27,22 +28,26 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 import shiftproof as sp
 from harness import cpu_seconds, figure, save
+from shiftproof import cores as cores_of_machine
 from shiftproof.datasets.image_list import some_of
 from shiftproof.models.classifiers import onnx_session
 from shiftproof.runs import predict, workers
+from shiftproof.runs.digests import digest_of
 from shiftproof.runs.predict import fill_conditions, run_model
-from shiftproof.runs.prepare import Job, prepare
+from shiftproof.runs.prepare import Job, Read, prepare
 from shiftproof.runs.store import Store
-from shiftproof.runs.workers import Workers
+from shiftproof.runs.workers import Batch, Workers, room_for
 from shiftproof.runs.write import RowWriter
 from shiftproof.types import Outputs
 
 CORES = (1, 2, 4, 8, 16, 32, 64)
 BATCH = 8
 GIGABYTES_A_CORE = 2
+ALL_PHOTOS = 1_281_167  # the training set of ILSVRC-2012
 
 
 class Stages(NamedTuple):
@@ -184,24 +189,24 @@ class Replayed(NamedTuple):
     batches: int
 
 
-def replay(cores: int, images: int, stages: Stages, batches: tuple[int, int] | None = None) -> Replayed:
-    """The pipeline on so many cores; `batches` at once and the threads of their pool, where these are not as chosen."""
+def replay(cores: int, images: int, stages: Stages) -> Replayed:
+    """The pipeline on so many cores."""
     machine = Machine(cores)
     pretended: dict[str, Any] = {
         "_Thread": lambda: Hand(machine, stages.image, 0.0),
-        "_Worker": lambda _: Hand(machine, stages.image, stages.start),
+        "_Worker": lambda *_: Hand(machine, stages.image, stages.start),
         "_starved": lambda server: server.starved,
         "time": SimpleNamespace(monotonic=lambda: machine.now, thread_time=lambda: machine.main.used),
     }
     with (
         mock.patch.dict(os.environ, {"SHIFTPROOF_CORES": str(cores)}),
-        mock.patch.multiple(onnx_session, usable_memory=lambda: cores * GIGABYTES_A_CORE * 2**30),
+        mock.patch.multiple(cores_of_machine, usable_memory=lambda: cores * GIGABYTES_A_CORE * 2**30),
         mock.patch.multiple(workers, **pretended),
         Workers() as pool,
     ):
         session = onnx_session.OnnxSession(Path, input_name="", scores="")
-        at_once, pooled = batches or (session.concurrent_batches, session.threads)
-        model = Server(machine, at_once, pooled - 1)
+        at_once = session.concurrent_batches
+        model = Server(machine, at_once, session.threads - 1)
         jobs: Any = [BATCH] * (images // BATCH)
         with mock.patch.multiple(predict, ThreadPoolExecutor=lambda *_, **__: Threads(model, stages.forward)):
             committing = Server(machine)
@@ -223,13 +228,12 @@ def of_one_core(work: Callable[[], object], times: int = 5) -> float:
     return statistics.median(taken)
 
 
-def measured(model: Any, images: Any, everything: Any) -> dict[str, Stages]:
-    """The stages of predicting photos, and of all their corruptions."""
+def measured(model: Any, images: Any, everything: Any) -> dict[str, dict[int, Stages]]:
+    """The stages of predicting photos, and of all their corruptions, by the number of cores."""
     samples = list(images.samples[:BATCH])
-    sources = [images.source(sample) for sample in samples]
     cells = sp.CorruptionStudy([model], images).conditions()[1:]
-    clean = Job(samples, sources, [sp.CLEAN] * BATCH, model.preprocessing)
-    jobs = [Job(samples, sources, [cell] * BATCH, model.preprocessing, again=True) for cell in cells]
+    clean = Job.of(images, samples, sp.CLEAN, model.preprocessing)
+    jobs = [Job.of(images, samples, cell, model.preprocessing)._replace(again=True) for cell in cells]
     inputs = np.stack(list(prepare(clean)[0]))
 
     def all_cells() -> None:
@@ -240,10 +244,17 @@ def measured(model: Any, images: Any, everything: Any) -> dict[str, Stages]:
     forward = of_one_core(lambda: model(inputs)) / BATCH
     start = _start_of_a_worker(jobs[0])
     a_photo, a_cell = of_one_core(lambda: prepare(clean)) / BATCH, of_one_core(all_cells, 3) / BATCH / len(jobs)
+    work = {"photos": (a_photo, everything, [sp.CLEAN]), "75 cells": (a_cell, images, cells[:15])}
     return {
-        "photos": Stages(a_photo, forward, *_python_and_system(model, everything, [sp.CLEAN]), start),
-        "75 cells": Stages(a_cell, forward, *_python_and_system(model, images, cells[:15]), start),
+        name: {cores: Stages(image, forward, *_python_and_system(model, some, chosen, cores), start) for cores in CORES}
+        for name, (image, some, chosen) in work.items()
     }
+
+
+def ready(job: Job) -> tuple[Batch, list[Read]]:
+    """What stands in for `prepare` in a worker: a batch as it lies in memory, at once."""
+    read = [Read(digest_of(image_id.encode()), image_id, None, (224, 224)) for image_id in job.ids]
+    return room_for((len(read), 3, 224, 224), np.dtype(np.float32))[: len(read)], read
 
 
 def _start_of_a_worker(job: Job) -> float:
@@ -254,12 +265,17 @@ def _start_of_a_worker(job: Job) -> float:
     return sum(after[:2]) - sum(before[:2])
 
 
-def _python_and_system(model: Any, images: Any, conditions: Iterable[Any]) -> tuple[float, float]:
-    """CPU seconds for a batch that comes from a worker process and goes into the store: here, and in the system for its
-    rows, while other threads of Python run.
+def _python_and_system(model: Any, images: Any, conditions: Iterable[Any], cores: int) -> tuple[float, float]:
+    """CPU seconds for one more batch that comes from a worker process and goes into the store, where batches come as fast as
+    they are taken: here, and in the system for its rows, while other threads of Python run.
     """
+    from busy_cores import ready  # by a name that a worker finds too
+
     cells = dict.fromkeys(conditions)
-    model = dataclasses.replace(model, forward=lambda inputs, _: Outputs(np.zeros((len(inputs), 1000), np.float32)))
+    outputs = Outputs(np.random.default_rng(0).random((BATCH, 1000), np.float32))
+    model = dataclasses.replace(
+        model, forward=lambda inputs, _: Outputs(outputs.scores[: len(inputs)]), concurrent_batches=cores
+    )
     system = 0.0
     write = RowWriter.write
 
@@ -270,12 +286,23 @@ def _python_and_system(model: Any, images: Any, conditions: Iterable[Any]) -> tu
         system += resource.getrusage(resource.RUSAGE_THREAD).ru_stime - began
         return done
 
-    with tempfile.TemporaryDirectory() as folder, Workers(1) as pool, mock.patch.multiple(RowWriter, write=timed):
-        began = time.process_time()
-        fill_conditions(model, images, cells, store=Store(folder), workers=pool)
-        used = time.process_time() - began
-    batches = len(cells) * len(images.samples) / BATCH
-    return (used - system) / batches, system / batches
+    def used(photos: int) -> NDArray[np.float64]:
+        nonlocal system
+        system, began = 0.0, time.process_time()
+        with tempfile.TemporaryDirectory() as folder:
+            fill_conditions(model, some_of(images, photos), cells, store=Store(folder), workers=pool)
+        return np.array([time.process_time() - began - system, system])
+
+    few, many = len(images.samples) // 4 // BATCH * BATCH, len(images.samples) // BATCH * BATCH
+    with (
+        Workers(1) as pool,
+        mock.patch.multiple(RowWriter, write=timed),
+        mock.patch.multiple(predict, prepare=ready, batches_in_memory=lambda _: cores),
+    ):
+        used(few)  # imports
+        each = [(used(many) - used(few)) / (len(cells) * (many - few) / BATCH) for _ in range(3)]
+    python, kernel = np.median(each, axis=0).tolist()
+    return python, max(0.0, kernel)
 
 
 def real_runs(model: Any, images: Any) -> Iterator[tuple[str, float, float]]:
@@ -295,22 +322,21 @@ def main() -> None:
     images = some_of(everything, int(os.environ.get("PHOTOS", "64")))
     model = sp.load_model("lite:0", threads=1)
     of_runs = measured(model, images, everything)
-    figures: dict[str, Any] = {"stages": {name: stages._asdict() for name, stages in of_runs.items()}}
-    for name, stages in of_runs.items():
-        print(name, {part: f"{seconds * 1e3:.2f} ms" for part, seconds in stages._asdict().items()})
-        for cores in CORES:
-            passes = 75_000 if name == "75 cells" else 50_000
-            new = replay(cores, passes, stages)
-            old = replay(cores, passes, stages, (min(4, cores), cores // min(4, cores)))
-            figures[f"{name}, {cores} cores"] = {**new._asdict(), "with four batches at once": old.busy}
-            chosen = f"{new.batches} batches at once, {new.workers} workers"
-            print(
-                f"{name}, {cores:2} cores: busy {new.busy:.3f} with {chosen}; with four batches {old.busy:.3f}", flush=True
-            )
+    figures: dict[str, Any] = {}
+    for name, by_cores in of_runs.items():
+        for cores, stages in by_cores.items():
+            print(name, cores, {part: f"{seconds * 1e3:.2f} ms" for part, seconds in stages._asdict().items()})
+            replayed = replay(cores, 75_000 if name == "75 cells" else 50_000, stages)
+            figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": stages._asdict()}
+            chosen = f"{replayed.batches} batches at once, {replayed.workers} workers"
+            print(f"{name}, {cores:2} cores: busy {replayed.busy:.3f} with {chosen}", flush=True)
     for name in of_runs:
         busy = figures[f"{name}, 64 cores"]["busy"] / figures[f"{name}, 2 cores"]["busy"]
         work = {"photos": "64 cores, 50,000 photos through Lite0", "75 cells": "64 cores, 75 cells of 1,000 photos"}[name]
         figure(f"{work} (simulated)", busy, beside="how busy 2 cores are", aim=">= 0.95")
+    many = {cores: replay(cores, ALL_PHOTOS, of_runs["photos"][cores]).busy for cores in (2, 64)}
+    work = f"64 cores, {ALL_PHOTOS:,} photos through Lite0: the start of workers counts less (simulated)"
+    figure(work, many[64] / many[2], beside="how busy 2 cores are", aim=">= 0.95")
     for name, clock, used in real_runs(sp.load_model("lite:0"), images):
         figures.setdefault("real runs", []).append([name, clock, used])
         print(f"{name}: {clock:.1f} s by the clock, {used:.1f} s of CPU", flush=True)

@@ -201,17 +201,29 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def write_whole(path: Path, data: bytes, *, scratch: Path | None = None, inside: Path | None = None) -> None:
-    """Writes a file that is there whole or not at all, even after a power cut; the options are those of `writing`."""
+def write_whole(
+    path: Path, data: bytes, *, scratch: Path | None = None, inside: Path | None = None, synced: bool = True
+) -> None:
+    """Writes a file that is there whole or not at all; the options are those of `writing`.
+
+    Even after a power cut, unless it is not `synced`: that takes as long as all the rest.
+    """
     if is_url(path):
         _check_written(path)
         path.write_bytes(data)
         return
     with writing(path, scratch=scratch, inside=inside) as unfinished, unfinished.open("wb") as file:
         file.write(data)
-        file.flush()
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
-            os.fsync(file.fileno())
+        if synced:
+            file.flush()
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
+                os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Brings a file that was not synced to disk; one that is gone is none."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -252,7 +264,8 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
     unfinished = folder / f".{os.urandom(16).hex()}.unfinished"
     try:
         in_place = inside is None and (path.is_symlink() or (path.exists() and not path.is_file()))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if folder not in _swept or not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         if not in_place:
             if folder not in _swept:
                 sweep(folder)

@@ -19,7 +19,7 @@ from shiftproof.runs.engines import MOST_TRIES, Cost, Rates, Terms, Unfit, opene
 from shiftproof.runs.engines.queue import JobQueue, Piece
 from shiftproof.runs.prepare import Job, Read
 from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
-from shiftproof.types import CLEAN, ModelRef, Sample
+from shiftproof.types import CLEAN, ModelRef
 
 
 class Numbers:
@@ -169,7 +169,7 @@ def test_a_file_that_a_node_lacks_is_its_fault_though_the_manifest_tells_the_dig
 
     def fault(told: str | None, reason: str) -> str | None:
         source = FileImage(str(tmp_path / "a.png"), digest=told)
-        job = Job([Sample("a")], [source], [CLEAN], ImagePreprocessing())
+        job = Job(["a"], [source], [CLEAN], ImagePreprocessing())
         answer = predicting.Outcome([Read(told, None, reason)], None)
         return work.fault((1, job), answer)
 

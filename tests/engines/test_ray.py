@@ -111,7 +111,7 @@ def test_workers_that_see_the_store_write_their_rows_and_others_send_them(
     write = RowWriter.write
 
     def counted(writer: RowWriter, job: Any, *rest: Any) -> Any:
-        written_here.append(len(job.samples))
+        written_here.append(len(job.ids))
         return write(writer, job, *rest)
 
     monkeypatch.setattr(RowWriter, "write", counted)

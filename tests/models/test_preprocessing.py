@@ -1,4 +1,5 @@
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from PIL import Image
 
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.models.options import PRESETS, parse_preprocessing
-from shiftproof.models.preprocessing import ImagePreprocessing, resized_to
+from shiftproof.models.preprocessing import Channels, ImagePreprocessing, InputType, resized_to
 from shiftproof.types import Preprocessing
 
 SHAPES = [(375, 500), (500, 375), (256, 341), (333, 256), (256, 256), (224, 900), (1000, 300), (97, 61), (300, 257)]
@@ -186,3 +187,17 @@ def test_a_very_long_strip_is_seen_in_its_middle(shape: tuple[int, int], engine:
 def test_what_is_printed_can_be_typed_again(text: str) -> None:
     preprocessing = parse_preprocessing(text)
     assert parse_preprocessing(str(preprocessing)) == preprocessing
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("channels", ["rgb", "bgr", "grey"])
+def test_inputs_are_the_same_to_the_bit_whether_opencv_is_loaded_or_not(
+    channels: Channels, dtype: InputType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cv2", reason="opencv is not installed")
+    image = np.random.default_rng(0).integers(0, 256, (61, 47, 3), dtype=np.uint8)
+    preprocessing = ImagePreprocessing((40, 40), shorter=44, mean=(0.4,), std=(0.2,), channels=channels, dtype=dtype)
+    views = [image, image[5:, 3:], image[::-1, ::-1], np.asfortranarray(image), image[:1, :1]]
+    loaded = [preprocessing.from_image(view).tobytes() for view in views]
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert [preprocessing.from_image(view).tobytes() for view in views] == loaded

@@ -47,7 +47,7 @@ def test_the_model_sees_the_corruption_of_the_picture_that_the_condition_names(i
     condition = Condition("gaussian_noise", 3, edition="cifar-32", picture=at)
     sample = images.samples[4]
     image = images.source(sample).decode(images.source(sample).read())
-    seen = prepare(Job([sample], [images.source(sample)], [condition], preprocessing))[0][0]
+    seen = prepare(Job.of(images, [sample], condition, preprocessing))[0][0]
     picture = {"image": image, "whole": image, "model-size": preprocessing.cut(image)}.get(at)
     changed = apply(condition, edition_of("cifar-32").picture(image) if picture is None else picture, key=sample.id)
     assert np.array_equal(seen, preprocessing.from_image(changed) if at == "image" else preprocessing.from_picture(changed))
@@ -164,7 +164,7 @@ def test_an_image_that_changed_is_not_remembered(images: Dataset) -> None:
     sample = images.samples[0]
     source = images.source(sample)
     preprocessing = parse_preprocessing("imagenet,size=16")
-    job = Job([sample], [source], [CLEAN], preprocessing, again=True)
+    job = Job([sample.id], [source], [CLEAN], preprocessing, again=True)
     before = prepare(job)[0][0]
     assert isinstance(source, FileImage)
     Path(source.path).write_bytes(images.source(images.samples[-1]).read() + b"and more")
@@ -179,7 +179,7 @@ def test_a_picture_cut_by_one_rule_is_not_remembered_for_another(images: Dataset
     sample = images.samples[0]
     at_its_size = Condition("contrast", 3, picture="model-size")
     for rule in ("imagenet,size=16", "imagenet,size=12", "squash,size=16,mean=0,std=1"):
-        job = Job([sample], [images.source(sample)], [at_its_size], parse_preprocessing(rule), again=True)
+        job = Job([sample.id], [images.source(sample)], [at_its_size], parse_preprocessing(rule), again=True)
         assert np.array_equal(prepare(job)[0][0], prepare(job._replace(again=False))[0][0])
 
 

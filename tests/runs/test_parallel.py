@@ -167,7 +167,7 @@ def test_where_no_more_processes_can_be_started_those_that_are_there_go_on(monke
     assert not open_files or len(os.listdir("/proc/self/fd")) < open_files  # none of those that failed stays open
 
 
-@pytest.mark.parametrize(("own", "workers"), [(0.0, []), (0.9, [1, 2, 4, 8, 16, 20])])
+@pytest.mark.parametrize(("own", "workers"), [(0.0, []), (0.9, [2, 4, 8, 16, 20])])
 def test_waiting_counts_beside_what_the_one_who_waits_does_itself(
     own: float, workers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,10 +335,13 @@ def test_a_batch_that_is_written_in_its_place_is_not_copied(count: int, monkeypa
             assert block.said == (count == 0), "a process writes where its parent reads"
 
 
+@pytest.mark.parametrize("held_before", [None, 1])
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_any_number_of_results_can_be_held(count: int) -> None:
+def test_any_number_of_results_can_be_held(count: int, held_before: int | None) -> None:
     held = 2 * parallel.MEMORIES
     with Workers(count) as workers:
+        if held_before is not None:  # then the workers have memory for fewer
+            list(workers.blocks(alike, range(1, 5), held=held_before))
         shown = []
         for block in workers.blocks(alike, range(1, 3 * held), held=held):
             shown.append(block)

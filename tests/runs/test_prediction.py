@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from safetensors import numpy as tensors
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
@@ -21,10 +23,19 @@ from shiftproof.metrics.accuracy import best_classes, to_top5
 from shiftproof.models import ImagePreprocessing
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.options import PredictionSettings
+from shiftproof.runs import predict
 from shiftproof.runs.load import digests_of, has_predictions, load_predictions
 from shiftproof.runs.plan import plan_blocks
-from shiftproof.runs.predict import Tally, batches_at_once, fill
+from shiftproof.runs.predict import (
+    Tally,
+    batches_ahead,
+    batches_at_once,
+    batches_together,
+    fill,
+    fill_conditions,
+)
 from shiftproof.runs.prepare import Job, prepare
+from shiftproof.runs.rows import Rows, StoredRun
 from shiftproof.runs.store import Store
 from shiftproof.types import CLEAN, Classifier, Dataset, Inputs, Logits, Outputs, Predictions, Run
 from toys import COLOURS, colour_scores
@@ -172,6 +183,56 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: Dataset, s
     assert same(first, second)
 
 
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 7, 16, 64])
+def test_a_kill_loses_no_more_than_twice_what_runs_at_once_and_two(cores: int) -> None:
+    ahead, together = batches_ahead(cores), batches_together(cores)
+    assert ahead > cores, "none of the model's threads waits for the next batch"
+    # in the model, being committed, and waiting for others to be committed with
+    assert ahead + together + (together - 1) <= 2 * cores + 2
+
+
+def test_batches_that_are_committed_together_leave_the_rows_of_those_that_are_not(
+    images: Dataset, colour_model: Classifier, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the same files, once they are sealed."""
+    cells = [sp.Condition(name, 2, edition="cifar-32", picture="cifar-32") for name in ("contrast", "brightness")]
+    settings = PredictionSettings(keep="features", batch_size=2)
+    other, commits = Store(tmp_path / "other"), list[int]()
+    append = StoredRun.append
+
+    def counted(run: StoredRun, rows: Rows, *given: Any, **named: Any) -> None:
+        commits.append(len(rows.ids))
+        append(run, rows, *given, **named)
+
+    fill_conditions(colour_model, images, dict.fromkeys(cells), store=store, settings=settings)
+    monkeypatch.setattr(predict, "batches_together", lambda _: 4)
+    monkeypatch.setattr(StoredRun, "append", counted)
+    fill_conditions(colour_model, images, dict.fromkeys(cells), store=other, settings=settings)
+    assert max(commits[:2]) == 8, "four batches of one condition"
+    for cell in cells:
+        first, second = (place.run(colour_model.ref, cell) for place in (store, other))
+        one, two = (tensors.load_file(*run._files()) for run in (first, second))
+        assert list(first.contents().rows) == list(second.contents().rows)
+        assert {name: rows.tobytes() for name, rows in one.items()} == {name: rows.tobytes() for name, rows in two.items()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks the system which files are brought to disk")
+@pytest.mark.parametrize("batch_size", [4, 100])
+def test_what_is_left_when_a_run_is_sealed_was_brought_to_disk(
+    batch_size: int, images: Dataset, colour_model: Classifier, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, fsync = set[int](), os.fsync
+
+    def noted(file: int) -> None:
+        synced.add(os.fstat(file).st_ino)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    fill(colour_model, images, store=store, settings=PredictionSettings(batch_size=batch_size))
+    (left,) = store.run(colour_model.ref, CLEAN)._files()
+    assert left.stat().st_ino in synced
+
+
 @pytest.mark.parametrize(
     ("gigabytes", "batch_size", "at_once"), [(64, 8, 64), (64, 1, 64), (64, 64, 8), (512, 64, 64), (64, 4096, 4), (2, 8, 4)]
 )
@@ -194,7 +255,7 @@ class Narrow(ImagePreprocessing):
 
 def test_a_preprocessing_that_does_not_write_inputs_to_their_place_returns_them(images: Dataset) -> None:
     some = list(images.samples)[:3]
-    batch, read = prepare(Job(some, [images.source(one) for one in some], [CLEAN] * 3, Narrow(size=(16, 16))))
+    batch, read = prepare(Job.of(images, some, CLEAN, Narrow(size=(16, 16))))
     assert [array.shape for array in batch] == [(3, 5, 16)] * 3
     assert not any(seen.reason for seen in read)
 

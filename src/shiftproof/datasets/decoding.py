@@ -242,10 +242,8 @@ def opencv_pixels(data: bytes, header: ImageFile) -> Image | None:
     if header.mode not in ("RGB", "L") or "transparency" in header.info or not _is_whole(data, header):
         return None
     # orientation is ours to apply, by one rule for both decoders
-    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
-    if pixels is None or pixels.shape[1::-1] != header.size:
-        return None
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+    return None if pixels is None or pixels.shape[1::-1] != header.size else np.asarray(pixels, np.uint8)
 
 
 def _is_whole(data: bytes, header: ImageFile) -> bool:

@@ -160,6 +160,10 @@ class FileImage(EncodedImage):
     version: str | None = None  # at a URL, where a listing told it: changes when the file does
     digest: str | None = None  # where a manifest told it
 
+    def __reduce__(self) -> tuple[type[FileImage], tuple[str, str | None, str | None]]:
+        # each is sent to a worker, and what dataclasses with slots do by themselves takes several times as long
+        return FileImage, (self.path, self.version, self.digest)
+
     def stamp(self) -> str:
         return file_stamp(self.path) if self.version is None else f"{self.path}\0{self.version}"
 

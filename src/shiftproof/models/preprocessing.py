@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -355,12 +356,12 @@ class ImagePreprocessing:
         elif self.channels == "bgr":
             image = image[:, :, ::-1]
         if self.layout == "nchw":
-            image = image.transpose(2, 0, 1)
+            image = _planes(image)
         values: NDArray[Any] = np.empty(image.shape, np.dtype(self.dtype)) if out is None else out
         if self.dtype == "float16":
             self._fill_with_halves(values, np.ascontiguousarray(image))
             return values
-        values[...] = image  # the axes change places on the way
+        values[...] = image  # from planes that are views, the axes change places on the way
         if self.dtype == "uint8":
             return values
         # two long axes with the channels' figures along one of them: an axis of three would be walked slowly
@@ -380,6 +381,18 @@ class ImagePreprocessing:
             plane = (place,) if self.layout == "nchw" else (..., place)
             table = (np.arange(256, dtype=np.float32) * scale[place] + shift[place]).astype(np.float16)
             values[plane] = table.take(image[plane], mode="clip")  # every byte has its entry, so none is checked
+
+
+def _planes(image: Image) -> Image:
+    """The channels of an image one behind the other, (channels, height, width)."""
+    split = getattr(
+        sys.modules.get("cv2"), "split", None
+    )  # where it is not loaded, loading it would cost more than it saves
+    if split is None or image.shape[2] == 1 or image.strides[2] < 0:
+        return image.transpose(2, 0, 1)
+    planes = np.empty((image.shape[2], *image.shape[:2]), np.uint8)
+    split(image, [*planes])
+    return planes
 
 
 def _typed(figures: tuple[float, ...]) -> str:

@@ -101,11 +101,7 @@ class _Late:
         # of one size, as far as that goes: a few images at the end would have statistics of their own
         samples, parts = self.images.samples, -(-len(self.images.samples) // BATCH)
         ends = [len(samples) * part // parts for part in range(parts + 1)]
-        blocks = [list(samples[start:end]) for start, end in pairwise(ends)]
-        jobs = [
-            Job(some, [self.images.source(one) for one in some], [self.condition] * len(some), self.preprocessing)
-            for some in blocks
-        ]
+        jobs = [Job.of(self.images, samples[start:end], self.condition, self.preprocessing) for start, end in pairwise(ends)]
         with Workers(self.workers) as pool:
             for block in pool.blocks(prepare, jobs):
                 if not len(block.batch):

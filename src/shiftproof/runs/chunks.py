@@ -35,11 +35,12 @@ _sound: set[tuple[str, int, int, str]] = set()
 _damaged: dict[tuple[str, int, int], str] = {}
 
 
-def save_chunk(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+def save_chunk(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], *, synced: bool = True) -> None:
     """Writes arrays and texts as one file of a store, two folders below its own, there whole or not at all."""
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     checksums = {"": _of_texts(metadata), **{name: _of_array(name, array) for name, array in whole.items()}}
-    write_whole(path, tensors.save(whole, {**metadata, CHECKSUMS: json.dumps(checksums)}), inside=path.parents[2])
+    data = tensors.save(whole, {**metadata, CHECKSUMS: json.dumps(checksums)})
+    write_whole(path, data, inside=path.parents[2], synced=synced)
 
 
 class Chunk:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from shiftproof import catalog
 from shiftproof.cores import batches_in_memory
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
@@ -200,6 +201,7 @@ def fill_conditions(
         if isinstance(model, RecordedDetector):
             return _recorded(model, images, list(chosen), store)
         batch_size = settings.batch_size or model.default_batch_size
+        at_once = batches_at_once(model, batch_size)
         writer = RowWriter(model, store, keep, settings.precision, sealed=shard == (1, 1))
         digests = cache(partial(digests_of, images, store))
         plans = {
@@ -220,10 +222,10 @@ def fill_conditions(
             what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
             total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
             progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
-        jobs = _jobs(plans, images, model.preprocessing, batch_size)
+        writer.together = batches_together(at_once) if engine is None else 1
+        jobs = _jobs(plans, images, model.preprocessing, batch_size, writer.together)
         with writer, ExitStack() as stack:
             if engine is None:
-                at_once = batches_at_once(model, batch_size)
                 committed = _predict_here(workers or settings.workers, model, images, writer, jobs, at_once)
             else:
                 left = sum(plan.total - plan.done for plan in plans.values())
@@ -234,7 +236,7 @@ def fill_conditions(
                     raise _refusal(now_skipped[0])
                 skipped += now_skipped
                 if progress:
-                    progress.advance(len(job.samples))
+                    progress.advance(len(job.ids))
         if progress:
             progress.end()
         before = sum(plan.done - len(plan.skipped_images) for plan in plans.values())
@@ -265,6 +267,24 @@ def batches_at_once(model: Model, batch_size: int) -> int:
     return min(model.concurrent_batches, max(FEW_AT_ONCE, batches_in_memory(batch_size / model.default_batch_size)))
 
 
+def batches_ahead(at_once: int) -> int:
+    """How many batches are in the model or wait for it, so that none of its threads does."""
+    return at_once + max(1, at_once // 2)
+
+
+MOST_TOGETHER = 8
+"""Most batches whose rows are committed together."""
+
+
+def batches_together(at_once: int) -> int:
+    """How many batches are committed together: with those ahead, a kill loses no more than twice what runs at once, and two.
+
+    >>> [batches_together(cores) for cores in (1, 2, 4, 8, 64)]
+    [1, 2, 2, 3, 8]
+    """
+    return min(MOST_TOGETHER, (2 * at_once + 3 - batches_ahead(at_once)) // 2)
+
+
 def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:
     """Stores the detections of a results file."""
     done = [record(model, images, condition, store=store) for condition in conditions]
@@ -273,22 +293,28 @@ def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Con
     return Tally(written, len(images.samples) * len(done) - written - len(skipped), skipped)
 
 
-def _jobs(plans: Mapping[Condition, Plan], images: Dataset, preprocessing: Preprocessing, batch_size: int) -> Iterator[Job]:
+def _jobs(
+    plans: Mapping[Condition, Plan], images: Dataset, preprocessing: Preprocessing, batch_size: int, together: int
+) -> Iterator[Job]:
     """Block after block of the dataset, each under all its conditions while its pictures are remembered.
 
     A condition that wants a whole block is a batch of its own; what others want of it is put together to full batches.
+    Where pictures are small, `together` so many blocks are taken, so that rows of a condition can be committed together.
     """
     places = sorted({place for plan in plans.values() for place in plan.blocks})
     again = len(plans) > 1
-    for place in places:
+    if not all(plan.whole and condition.picture in catalog.EDITIONS for condition, plan in plans.items()):
+        together = 1
+    for start in range(0, len(places), together):
         scattered: list[tuple[Sample, Condition]] = []
         source = _made_once(images)  # also sent once, where jobs go to another process together
         for condition, plan in plans.items():
-            block = plan.blocks.get(place, [])
-            if block and plan.whole:
-                yield _job([(sample, condition) for sample in block], source, preprocessing, again)
-            else:
-                scattered += [(sample, condition) for sample in block]
+            for place in places[start : start + together]:
+                block = plan.blocks.get(place, [])
+                if block and plan.whole:
+                    yield _job([(sample, condition) for sample in block], source, preprocessing, again)
+                else:
+                    scattered += [(sample, condition) for sample in block]
         scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
         for start in range(0, len(scattered), batch_size):
             yield _job(scattered[start : start + batch_size], source, preprocessing, again)
@@ -312,8 +338,8 @@ def _job(
     preprocessing: Preprocessing,
     again: bool,
 ) -> Job:
-    samples = [sample for sample, _ in pairs]
-    return Job(samples, list(map(source, samples)), [condition for _, condition in pairs], preprocessing, again)
+    ids, sources = [sample.id for sample, _ in pairs], [source(sample) for sample, _ in pairs]
+    return Job(ids, sources, [condition for _, condition in pairs], preprocessing, again)
 
 
 def run_model(
@@ -321,7 +347,7 @@ def run_model(
 ) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
     """Every job with what became of its images and the model's outputs, in order; several batches run concurrently."""
     waiting: deque[tuple[Block[Job], Future[BatchOutputs | None]]] = deque()
-    ahead = 2 * concurrent_batches  # for each thread one batch running and one queued, taken while rows are committed
+    ahead = batches_ahead(concurrent_batches)
     with ThreadPoolExecutor(concurrent_batches, thread_name_prefix="model") as threads:
         for block in pool.blocks(prepare, jobs, held=ahead):
             waiting.append((block, threads.submit(run, block)))

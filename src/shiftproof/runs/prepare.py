@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import signature
 from typing import NamedTuple, cast
@@ -22,6 +22,7 @@ from shiftproof.types import (
     CROPS,
     Condition,
     CroppingPreprocessing,
+    Dataset,
     Image,
     ImageSource,
     Inputs,
@@ -43,11 +44,17 @@ CACHED_CROPS = 4
 class Job(NamedTuple):
     """Some images of a run, each with its condition, and their preprocessing."""
 
-    samples: list[Sample]
+    ids: list[str]
     sources: list[ImageSource]
     conditions: list[Condition]
     preprocessing: Preprocessing
     again: bool = False  # other conditions of the same images follow
+
+    @classmethod
+    def of(cls, images: Dataset, samples: Sequence[Sample], condition: Condition, preprocessing: Preprocessing) -> Job:
+        """Some images of a dataset under one condition."""
+        sources = [images.source(sample) for sample in samples]
+        return cls([sample.id for sample in samples], sources, [condition] * len(samples), preprocessing)
 
 
 class Read(NamedTuple):
@@ -65,12 +72,12 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
     room = _room(job)  # each input is written to its place in the batch at once
     read: list[Read] = []
     # once an image, which may be there under many conditions
-    sources = dict(zip((sample.id for sample in job.samples), job.sources, strict=True))
+    sources = dict(zip(job.ids, job.sources, strict=True))
     fetch_images(sources.values())
     stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
     cropping = _Cropping.of(job)
-    for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
-        stamp, reason = stamps[sample.id], None
+    for image_id, source, condition in zip(job.ids, job.sources, job.conditions, strict=True):
+        stamp, reason = stamps[image_id], None
         size: tuple[int, int] | None = None
         digest: str | None = None
         told: str | None = getattr(source, "digest", None)
@@ -80,11 +87,11 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
                 stamp, digest = None, told
                 raise UnreadableImage(NOT_AS_TOLD)
             if condition.picture in CROPS:
-                arrays.append(_crop_of(sample, source, data, digest, condition, job, cropping))
+                arrays.append(_crop_of(image_id, source, data, digest, condition, job, cropping))
             else:
-                picture = _picture_of(sample, source, data, digest, condition, job)
+                picture = _picture_of(image_id, source, data, digest, condition, job)
                 out = None if room is None else room[len(arrays)]
-                arrays.append(_input_of(sample, picture, condition, job.preprocessing, out))
+                arrays.append(_input_of(image_id, picture, condition, job.preprocessing, out))
                 size = picture.shape[:2]
         except UnreadableImage as error:
             reason = str(error)
@@ -105,7 +112,7 @@ def _room(job: Job) -> Inputs | None:
     form = preprocessing.form
     if form is None:
         return None
-    return room_for((len(job.samples), *form.shape), form.dtype)
+    return room_for((len(job.ids), *form.shape), form.dtype)
 
 
 @cache
@@ -130,12 +137,12 @@ def check_condition(condition: Condition) -> None:
 
 
 def _input_of(
-    sample: Sample, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
+    image_id: str, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
 ) -> Inputs:
     if condition.name != "clean" or condition.output != "raw":
         from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
 
-        picture = apply(condition, picture, key=sample.id)
+        picture = apply(condition, picture, key=image_id)
     whole_image = condition.picture == "image"
     if out is None:
         return preprocessing.from_image(picture) if whole_image else preprocessing.from_picture(picture)
@@ -156,12 +163,12 @@ def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes |
 
 
 def _picture_of(
-    sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
+    image_id: str, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
 ) -> Image:
     """The image as the condition sees it."""
     preprocessing = job.preprocessing
     rule = repr(preprocessing) if condition.picture == "model-size" else preprocessing.decoder
-    key = (sample.id, digest, condition.picture, rule)
+    key = (image_id, digest, condition.picture, rule)
     picture = _cache.picture(key) if job.again else None
     if picture is None:
         picture = _cut(_decoded(source, data, preprocessing), condition.picture, preprocessing)
@@ -186,10 +193,10 @@ class _Cropping(NamedTuple):
 
 
 def _crop_of(
-    sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job, how: _Cropping
+    image_id: str, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job, how: _Cropping
 ) -> Inputs:
     """The input of one of the ten crops; all are made together, since the others are mostly needed next."""
-    key = (sample.id, digest, how.rule)
+    key = (image_id, digest, how.rule)
     crops = _cache.crops(key) if job.again else None
     if crops is None:
         if how.preprocessing is None:

@@ -10,6 +10,7 @@ import errno
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from shiftproof.columns import GrowingNumbers, GrowingTexts, Texts, in_blocks, room
 from shiftproof.errors import DamagedFile, StoreError
-from shiftproof.files import SURELY_LEFT, alone, check_inside, quarantine, read_regular, sweep, write_whole
+from shiftproof.files import SURELY_LEFT, alone, check_inside, quarantine, read_regular, sweep, sync, write_whole
 from shiftproof.places import is_url
 from shiftproof.runs.chunks import NO_FILE, Chunk, reading, save_chunk
 from shiftproof.types import Keep, satisfies
@@ -124,16 +125,17 @@ class StoredRun:
         self.about = about
         self._writer = uuid.uuid4().hex[:8]
 
-    def append(self, rows: Rows, keep: Keep, number: int | None = None) -> None:
-        """Commits rows: after this they survive anything but the disk.
+    def append(self, rows: Rows, keep: Keep, number: int | None = None, *, synced: bool = True) -> None:
+        """Commits rows: after this they survive anything but the disk; rows that are not `synced`, a kill but no power cut.
 
-        Files lie in the order of their numbers, which are nanoseconds of the clock unless given.
+        A file that a power cut damaged is found by its checksums. Files lie in the order of their numbers, which are
+        nanoseconds of the clock unless given.
         """
         if not (self.folder / "run.json").exists():
             self._write_about()
         texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.skipped}
         metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
-        save_chunk(self._new_path(number), rows.arrays, metadata)
+        save_chunk(self._new_path(number), rows.arrays, metadata, synced=synced)
 
     def contents(self, keep: Keep = "top5", *, verified: bool = False) -> Contents:
         """Which images have a row that holds at least `keep`, and where; `verified` reads these rows to see that they do."""
@@ -231,7 +233,7 @@ class StoredRun:
                 raise StoreError(f"{before} rows have gone from {self.folder}; predict again")
 
     def seal(self) -> None:
-        """Joins small files into large ones, every row once.
+        """Joins small files into large ones, every row once, and brings them to disk.
 
         A kill between writing and deleting leaves rows twice, which is harmless, until the next run that writes some.
         """
@@ -240,34 +242,44 @@ class StoredRun:
 
     def _seal(self) -> None:
         known = KnownRows()
-        joinable: dict[Keep, dict[Path, tuple[AboutRows, list[int] | None]]] = {}
+        joinable: dict[Keep, list[Joinable]] = {}
+        held: Counter[Keep] = Counter()  # bytes of these
         files = self._files()
         if is_url(self.folder):  # without locks nobody touches what others wrote, so that no row is in no file
             files = [path for path in files if path.stem.endswith(f"-{self._writer}")]
         for path in files:
             with or_quarantine(), reading(path) as file:
-                about = about_rows(file)
+                about, size = about_rows(file), path.stat().st_size
+                # damage is found here, before rows of others count as doubled
+                rows = _rows_in(file, about) if size < SEALED_BYTES // 2 else None
                 fresh = known.add(about)
                 doubled = len(fresh) < len(about.pairs)
-                if doubled or path.stat().st_size < SEALED_BYTES // 2:
-                    joinable.setdefault(about.keep, {})[path] = about, fresh if doubled else None
-        for keep, chosen in joinable.items():
-            for some in _groups(list(chosen)):
-                if len(some) > 1 or any(chosen[path][1] is not None for path in some):
-                    self._join({path: chosen[path] for path in some}, keep)
+                if rows is None and not doubled:
+                    self._sync(path)
+                    continue
+                rows = rows or _rows_in(file, about)
+                joinable.setdefault(about.keep, []).append(Joinable(path, _taken(rows, fresh) if doubled else rows, doubled))
+                held[about.keep] += size
+                if held[about.keep] >= SEALED_BYTES:
+                    held[about.keep] = 0
+                    self._join(joinable.pop(about.keep), about.keep)
+        for keep, some in joinable.items():
+            self._join(some, keep)
 
-    def _join(self, chosen: Mapping[Path, tuple[AboutRows, Sequence[int] | None]], keep: Keep) -> None:
-        """Puts these rows of these files, or all of one, into a file in place of them."""
-        read: dict[Path, Rows] = {}
-        for path, (about, places) in chosen.items():
-            with or_quarantine():
-                rows = _read_rows(path, about)
-                read[path] = rows if places is None else _taken(rows, places)
-        joined = joined_rows(list(read.values()))
+    def _join(self, some: Sequence[Joinable], keep: Keep) -> None:
+        """Puts the rows of these files into one in place of them; a file alone, of rows that no other holds, stays."""
+        if len(some) == 1 and not some[0].doubled:
+            self._sync(some[0].path)
+            return
+        joined = joined_rows([one.rows for one in some])
         if joined is not None and (joined.ids or joined.skipped):
             self.append(dataclasses.replace(joined, skipped=list(dict.fromkeys(joined.skipped))), keep)
-        for path in read:
-            path.unlink(missing_ok=True)
+        for one in some:
+            one.path.unlink(missing_ok=True)
+
+    def _sync(self, path: Path) -> None:
+        if path.stem.endswith(f"-{self._writer}") and not is_url(path):
+            sync(path)
 
     def tidy(self) -> None:
         """Removes what killed writers left half-written, and writes `run.json` again where it is damaged."""
@@ -565,22 +577,16 @@ def rows_array(file: Chunk, name: str, rows: int, classes: int | None = None) ->
     return found
 
 
-def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Paths, in order, that together make a sealed file each."""
-    some: list[Path] = []
-    held = 0
-    for path in paths:
-        some.append(path)
-        held += path.stat().st_size
-        if held >= SEALED_BYTES:
-            yield some
-            some, held = [], 0
-    yield some
+class Joinable(NamedTuple):
+    """A file that may be joined with others, and those of its rows that no file before it holds."""
+
+    path: Path
+    rows: Rows
+    doubled: bool  # whether it has others
 
 
-def _read_rows(path: Path, about: AboutRows) -> Rows:
-    with reading(path) as file:
-        arrays = {name: rows_array(file, name, len(about.pairs)) for name in file.names if name in FORMS}
+def _rows_in(file: Chunk, about: AboutRows) -> Rows:
+    arrays = {name: rows_array(file, name, len(about.pairs)) for name in file.names if name in FORMS}
     return Rows([key for key, _ in about.pairs], [digest for _, digest in about.pairs], arrays, about.skipped)
 
 

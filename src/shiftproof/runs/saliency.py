@@ -40,7 +40,6 @@ from shiftproof.types import (
     ModelRef,
     Predictions,
     Run,
-    Sample,
     SkippedImage,
     Study,
     fingerprint_of,
@@ -245,7 +244,7 @@ def compute_saliency(
         progress.begin(f"{model.ref.name} · {images.ref.name} · saliency", len(wanted), len(wanted) - len(left))
     for start in range(0, len(left), size):
         samples = left[start : start + size]
-        arrays, read = prepare(_job(samples, images, model.preprocessing))
+        arrays, read = prepare(Job.of(images, samples, CLEAN, model.preprocessing))
         yield from (SkippedImage(one.id, seen.reason) for one, seen in zip(samples, read, strict=True) if seen.reason)
         good = [(one, seen) for one, seen in zip(samples, read, strict=True) if not seen.reason]
         for places in places_by_shape(arrays):
@@ -258,10 +257,6 @@ def compute_saliency(
             progress.advance(len(samples))
     if progress:
         progress.end()
-
-
-def _job(samples: list[Sample], images: Dataset, preprocessing: ImagePreprocessing) -> Job:
-    return Job(samples, [images.source(sample) for sample in samples], [CLEAN] * len(samples), preprocessing)
 
 
 def _same_width(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
 """A thread and worker processes that decode, corrupt and preprocess images while the model runs.
 
 Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
-worker processes take over once they have started: one, then two, then four. They are plain child processes on a socket
-each, not `multiprocessing` children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself
-when its parent does, however that ends. Preprocessed pixels come back through shared memory, in nameless files that both
-sides map, so that nothing is left behind after a kill.
+worker processes take over once they have started: one, or one for every eight cores, then twice as many, and so on. They are
+plain child processes on a socket each, not `multiprocessing` children: a user's script needs no
+``if __name__ == "__main__"``, and a worker ends by itself when its parent does, however that ends. Preprocessed pixels come
+back through shared memory, in nameless files that both sides map, so that nothing is left behind after a kill.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from queue import SimpleQueue
@@ -52,7 +51,7 @@ SLACK = 0.5
 """Share of the time without other work that may be spent waiting before more are started: the model has batches queued."""
 
 MEMORIES = 10
-"""Shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
+"""Fewest shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
@@ -98,6 +97,7 @@ class Workers:
         self._waited, self._since = 0.0, _idle_clock()  # since the wish for more processes last grew
         self._thread = _Thread()
         self._workers: list[_Worker] = []
+        self._held = 1
 
     def __enter__(self) -> Workers:
         return self
@@ -116,6 +116,7 @@ class Workers:
 
         A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
         """
+        self._held = held
         jobs = iter(jobs)
         turns: deque[tuple[_Thread | _Worker, Job]] = deque()
         shown: deque[_Thread | _Worker] = deque()
@@ -154,7 +155,7 @@ class Workers:
         self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
         all_there = len(self._workers) == self._wanted and all(one.is_ready() for one in self._workers)
         if all_there and self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)):
-            self._wanted = min(self._most, 2 * self._wanted or 1)
+            self._wanted = min(self._most, max(1, self._most // 8, 2 * self._wanted))
             self._waited, self._since = 0.0, _idle_clock()
         return answer
 
@@ -170,7 +171,8 @@ class Workers:
         # each costs memory and time to start, so none is started before one is missing
         if len(self._workers) < self._wanted:
             try:
-                self._workers.append(_Worker(work))
+                its_share = QUEUED + math.ceil(self._held / self._wanted)
+                self._workers.append(_Worker(work, max(MEMORIES, its_share)))
             except OSError:  # no files, processes or memory are left for one more
                 if self._chosen:
                     raise
@@ -266,12 +268,12 @@ class _Thread:
 class _Worker:
     """One child process, seen from its parent."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, memories: int = MEMORIES) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
         files: list[int] = []
         try:
-            files += (_shared_file() for _ in range(MEMORIES))
+            files += (_shared_file() for _ in range(memories))
             inherited = [theirs.fileno(), *files]
             # our own end is not inherited, so the child sees its socket end as soon as this process is gone
             self._process = subprocess.Popen(  # noqa: S603 ourselves
@@ -289,6 +291,7 @@ class _Worker:
         finally:
             theirs.close()
         self._memory = [_Memory(file) for file in files]
+        self._free = list(range(memories))
         self._busy: deque[int | None] = deque()  # memory of the jobs sent, oldest first, until it is freed; of copies none
         self.pending = 0
         self.has_replied = False  # before that it may still be starting
@@ -303,7 +306,7 @@ class _Worker:
         return self._ready
 
     def send(self, work: Work, job: Any) -> None:
-        memory = next(number for number in range(MEMORIES) if number not in self._busy)
+        memory = self._free.pop()
         self._send((_name_of(work), memory, job))
         self._busy.append(memory)
         self.pending += 1
@@ -324,14 +327,16 @@ class _Worker:
         if failure is not None:
             raise failure
         batch = self._memory[number].batch(layout) if inline is None else stacked(inline)
-        if sum(one is not None for one in islice(self._busy, place)) == MEMORIES - QUEUED:
+        if len(self._free) + self.pending < QUEUED:  # the next jobs need some
             self._busy[place] = None
+            self._free.append(number)
             batch = batch.copy() if isinstance(batch, np.ndarray) else [array.copy() for array in batch]
         return batch, said
 
     def free_memory(self) -> None:
         """Gives back the memory of the oldest result."""
-        self._busy.popleft()
+        if (number := self._busy.popleft()) is not None:
+            self._free.append(number)
 
     def close(self) -> None:
         self._connection.close()

@@ -63,9 +63,12 @@ Sizes: TypeAlias = Sequence[tuple[int, int]]
 class RowWriter:
     """Runs batches through the model and stores its outputs.
 
-    Rows of a batch under one condition are committed at once. Of mixed batches they are gathered until there are enough
-    of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
+    Rows of a batch under one condition are committed at once, or `together` with those of so many batches. Of mixed batches
+    they are gathered until there are enough of a condition for a file, but none waits longer than `PATIENCE`, and leaving
+    the writer commits what there is. Where files are sealed in the end, only then are they brought to disk.
     """
+
+    together = 1
 
     def __init__(
         self, model: Model, store: Store, keep: Keep, precision: Precision, *, sealed: bool, own_digests: bool = True
@@ -78,6 +81,7 @@ class RowWriter:
         self._waiting: dict[Condition, list[Rows]] = {}
         self._gathered: Counter[Condition] = Counter()  # rows that wait
         self._numbers: dict[Condition, int] = {}  # of the first of them
+        self._whole: list[Condition] = []  # of batches that wait for others
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
@@ -123,16 +127,21 @@ class RowWriter:
         given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
         skipped: list[SkippedImage] = []
         for condition, mine in places.items():
-            images = [(job.samples[place].id, read[place], given[place]) for place in mine]
+            images = [(job.ids[place], read[place], given[place]) for place in mine]
             rows, now_skipped = self._rows_of(images, outputs)
             skipped += now_skipped
             self._waiting.setdefault(condition, []).append(rows)
             self._gathered[condition] += len(rows.ids)
             if number is not None:
                 self._numbers.setdefault(condition, number)
-            at_once = len(places) == 1 and number is None and not self._away
-            if at_once or self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
+            if len(places) == 1 and number is None and not self._away:
+                self._whole.append(condition)
+            elif self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
                 self._commit(condition)
+        if len(self._whole) >= self.together:
+            for condition in dict.fromkeys(self._whole):
+                self._commit(condition)
+            self._whole.clear()
         if time.monotonic() - self._committed > PATIENCE:
             self.commit_waiting()
         self._remember((seen.stamp, seen.digest) for seen in read)
@@ -167,7 +176,7 @@ class RowWriter:
         self._gathered[condition] = 0
         number = self._numbers.pop(condition, None)
         if rows is not None:
-            self.stored(condition).append(rows, self.keep, number)
+            self.stored(condition).append(rows, self.keep, number, synced=not self._sealed)
             self._touched.add(condition)
             self.written += len(rows.ids)
 

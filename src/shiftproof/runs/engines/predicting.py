@@ -80,17 +80,17 @@ class Predicting:
         return OpenedPredicting(self, model, self.store if sees_store else None)
 
     def size(self, job: Numbered) -> int:
-        return len(job[1].samples)
+        return len(job[1].ids)
 
     def told(self, job: Numbered) -> str:
-        samples = job[1].samples
-        return f"{samples[0].id} to {samples[-1].id} under {job[1].conditions[0]}"
+        ids = job[1].ids
+        return f"{ids[0]} to {ids[-1]} under {job[1].conditions[0]}"
 
     def fault(self, job: Numbered, answer: Outcome | Committed) -> str | None:
         """An image that this process can read and the worker cannot is no fault of the image."""
-        for sample, source, seen in zip(job[1].samples, job[1].sources, answer.read, strict=True):
+        for image_id, source, seen in zip(job[1].ids, job[1].sources, answer.read, strict=True):
             if _lost(seen) and _can_be_read(source):
-                return f"it cannot read {sample.id}, which this machine can ({seen.reason}); give all nodes the same images"
+                return f"it cannot read {image_id}, which this machine can ({seen.reason}); give all nodes the same images"
         return None
 
 
@@ -122,7 +122,7 @@ class OpenedPredicting:
         from shiftproof.runs.predict import batches_at_once, run_model  # which imports this file
 
         numbers = [number for number, _ in jobs]
-        at_once = min(self._cores, batches_at_once(self._model, max(len(job.samples) for _, job in jobs)))
+        at_once = min(self._cores, batches_at_once(self._model, max(len(job.ids) for _, job in jobs)))
         ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, at_once)
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
@@ -157,5 +157,5 @@ def _written(writer: RowWriter, number: int, job: Job, answer: Outcome | Committ
     """The images of a job that were skipped; its rows are in the store, or wait to be committed."""
     if isinstance(answer, Outcome):
         return writer.write(job, answer.read, answer.outputs, number)
-    writer.note_committed(job, answer.read, len(job.samples) - len(answer.skipped))
+    writer.note_committed(job, answer.read, len(job.ids) - len(answer.skipped))
     return answer.skipped
