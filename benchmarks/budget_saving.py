@@ -6,7 +6,7 @@
 
 It needs a store with the full run, or its leads from ``--save``: leads (images, 75), clean_leads and clean_peaks (images,).
 Without either it makes a full run of EfficientNet-Lite0 (some 15 CPU-minutes for 1000 photos; PHOTOS=250 for fewer), and
-simulates 40 designs for mCE to a point alone.
+simulates 40 designs for mCE to a point alone; LEADS=leads.npz spares that run under `make benchmarks`.
 
 Limits: the pairs that would be needed if the other 74 answers of every photo were known in full, and the guess made of them
 were fitted to the full run itself. Chances in proportion to weight times spread are the best there are (Neyman, 1934), and
@@ -235,8 +235,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--save", type=Path, help="keep the leads of a store as .npz")
     given = parser.parse_args()
-    if len(given.source) == 1:
-        with np.load(given.source[0]) as stored:
+    leads = given.source[0] if len(given.source) == 1 else os.environ.get("LEADS")
+    if leads and len(given.source) < 2:
+        with np.load(leads) as stored:
             full = FullRun(stored["leads"], stored["clean_leads"], stored["clean_peaks"])
     else:
         full = from_store(*given.source) if given.source else made_here(int(os.environ.get("PHOTOS", "1000")))
