@@ -117,11 +117,12 @@ class Watch:
     @contextlib.contextmanager
     def on(self) -> Iterator[list[str]]:
         seen: list[str] = []
+        unwritten, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a reader may be imported by its first case
         self.seen = seen
         try:
             yield seen
         finally:
-            self.seen = None
+            self.seen, sys.dont_write_bytecode = None, unwritten
 
 
 def _resolved(path: Any) -> str:
