@@ -137,7 +137,7 @@ def fill(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Tally:
-    """Predicts and stores the images that have no row under this condition, a committed file for each batch.
+    """Predicts and stores the images that have no row under this condition, committed a few batches at a time.
 
     `shard` is part i of n of the images, i from 1.
     """
