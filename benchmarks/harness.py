@@ -115,7 +115,7 @@ def machine() -> str:
 
 def save(name: str, figures: object) -> None:
     """Writes figures as JSON where the command line names a file."""
-    if len(sys.argv) > 1:
+    if sys.argv[1:] and not sys.argv[1].startswith("-"):
         Path(sys.argv[1]).write_text(json.dumps({name: figures}, indent=1) + "\n")
 
 

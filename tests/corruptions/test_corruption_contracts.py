@@ -112,6 +112,15 @@ def test_chance_hangs_on_seed_key_severity_and_edition_and_on_nothing_else(name:
     assert np.array_equal(corrupted(), first)
 
 
+def test_draws_hang_on_the_seed_that_is_given_and_not_on_an_equal_one_before() -> None:
+    def corrupted(seed: Any) -> bytes:
+        return sp.corrupt(drawn(32, 32), "gaussian_noise", edition="cifar-32", seed=seed).tobytes()
+
+    in_turn = [corrupted(seed) for seed in (0.0, -0.0, 1, True, 1.0)]
+    assert len(set(in_turn)) == len(in_turn)
+    assert corrupted(np.array(1)) == corrupted(np.int64(1)) == corrupted(1)
+
+
 def test_a_corruption_that_draws_though_it_is_declared_not_to_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = dataclasses.replace(corruption_of("gaussian_noise"), random=False)
     monkeypatch.setattr("shiftproof.corruptions.apply.corruption_of", lambda _: entry)

@@ -47,6 +47,8 @@ def test_fields_are_smoothed_as_scipy_does_however_long_the_window(shape: tuple[
         *((height, width, 19.52) for height, width in [(224, 224), (299, 299), (225, 160), (1200, 40), (37, 1300)]),
         *((height, width, 60.0) for height, width in [(225, 160), (600, 640), (1200, 40), (37, 1300)]),
         *((height, width, 170.8) for height, width in [(224, 224), (299, 299), (600, 640), (613, 701)]),
+        *((height, width, 2.44) for height, width in [(58, 1301), (20, 1201)]),  # the window is much shorter than a side
+        (1201, 3, 2.2875),
     ],
 )
 def test_transforms_find_the_pixels_of_products_with_the_same_draws(

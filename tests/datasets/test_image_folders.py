@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from shiftproof.datasets import open_dataset
+from shiftproof.datasets.image_list import FileImage
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.types import Dataset
 
@@ -225,3 +228,15 @@ def test_the_clothing_photos_open_from_the_folder_above_their_split(real_data: P
     assert "pants" in images.classes.names
     source = images.source(images.samples[0])
     assert source.decode(source.read()).shape[2] == 3
+
+
+@dataclass(frozen=True)
+class TurnedFile(FileImage):
+    """A kind of file of one's own."""
+
+    turns: int = 0
+
+
+def test_a_file_arrives_at_a_worker_as_what_it_is() -> None:
+    for source in (FileImage("a.png", "1", "0" * 32), TurnedFile("a.png", turns=3)):
+        assert pickle.loads(pickle.dumps(source)) == source == copy.copy(source)

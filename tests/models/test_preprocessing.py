@@ -201,3 +201,16 @@ def test_inputs_are_the_same_to_the_bit_whether_opencv_is_loaded_or_not(
     loaded = [preprocessing.from_image(view).tobytes() for view in views]
     monkeypatch.setitem(sys.modules, "cv2", None)
     assert [preprocessing.from_image(view).tobytes() for view in views] == loaded
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int32])
+def test_levels_that_are_not_bytes_are_the_same_whether_opencv_is_loaded_or_not(
+    dtype: type[np.generic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cv2", reason="opencv is not installed")
+    levels = np.random.default_rng(0).integers(0, 256, (61, 47, 3), dtype=np.uint8)
+    preprocessing = ImagePreprocessing(None, "none")
+    expected = preprocessing.from_image(levels)
+    assert np.array_equal(preprocessing.from_image(levels.astype(dtype)), expected)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert np.array_equal(preprocessing.from_image(levels.astype(dtype)), expected)

@@ -15,6 +15,7 @@ from shiftproof.datasets.image_list import FileImage
 from shiftproof.errors import UnknownName
 from shiftproof.models.options import parse_preprocessing
 from shiftproof.options import PredictionSettings
+from shiftproof.runs import predict
 from shiftproof.runs import prepare as preparing
 from shiftproof.runs.load import load_predictions
 from shiftproof.runs.predict import fill, fill_conditions
@@ -84,9 +85,11 @@ def test_one_and_two_workers_and_a_single_image_give_the_same_rows(
     np.testing.assert_allclose(found.top5.scores[0], expected[-1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("together", [1, 4])
 def test_each_image_is_decoded_once_for_all_its_conditions(
-    images: Dataset, colour_model: Classifier, store: Store, monkeypatch: pytest.MonkeyPatch
+    together: int, images: Dataset, colour_model: Classifier, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where as many batches are committed together as have more pictures than are remembered."""
     decoded: list[str] = []
     decode = FileImage.decode
 
@@ -96,6 +99,9 @@ def test_each_image_is_decoded_once_for_all_its_conditions(
 
     monkeypatch.setattr(FileImage, "decode", counted)
     monkeypatch.setattr(preparing, "_cache", preparing._Cache())
+    monkeypatch.setattr(predict, "batches_together", lambda _: together)
+    for module in (preparing, predict):
+        monkeypatch.setattr(module, "CACHED_BYTES", 9 * 64 * 64 * 3)
     fill_conditions(
         colour_model,
         images,

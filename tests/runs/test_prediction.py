@@ -37,6 +37,7 @@ from shiftproof.runs.predict import (
 from shiftproof.runs.prepare import Job, prepare
 from shiftproof.runs.rows import Rows, StoredRun
 from shiftproof.runs.store import Store
+from shiftproof.runs.write import RowWriter
 from shiftproof.types import CLEAN, Classifier, Dataset, Inputs, Logits, Outputs, Predictions, Run
 from toys import COLOURS, colour_scores
 
@@ -214,6 +215,29 @@ def test_batches_that_are_committed_together_leave_the_rows_of_those_that_are_no
         one, two = (tensors.load_file(*run._files()) for run in (first, second))
         assert list(first.contents().rows) == list(second.contents().rows)
         assert {name: rows.tobytes() for name, rows in one.items()} == {name: rows.tobytes() for name, rows in two.items()}
+
+
+def test_batches_wait_for_as_many_others_again_after_all_that_waited_were_committed(
+    images: Dataset, colour_model: Classifier, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits, batches, append, write = list[int](), [0], StoredRun.append, RowWriter.write
+
+    def counted(run: StoredRun, rows: Rows, *given: Any, **named: Any) -> None:
+        commits.append(len(rows.ids))
+        append(run, rows, *given, **named)
+
+    def impatient(writer: RowWriter, *given: Any) -> Any:
+        batches[0] += 1
+        skipped = write(writer, *given)
+        if batches[0] == 2:
+            writer.commit_waiting()
+        return skipped
+
+    monkeypatch.setattr(predict, "batches_together", lambda _: 4)
+    monkeypatch.setattr(StoredRun, "append", counted)
+    monkeypatch.setattr(RowWriter, "write", impatient)
+    fill(colour_model, images, store=store, settings=PredictionSettings(batch_size=2))
+    assert commits[:3] == [4, 8, 8]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks the system which files are brought to disk")

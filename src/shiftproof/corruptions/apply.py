@@ -48,7 +48,10 @@ def corrupt(
     """
     picture = to_rgb(image)
     size = edition_of(edition).size
-    condition = _condition(name, whole(severity), edition, output, seed, scale_severity, frost)
+    if output not in OUTPUTS:
+        raise UnknownName("output", output, OUTPUTS)
+    made = _condition if isinstance(seed, int) else _condition.__wrapped__  # 0.0 equals -0.0, and an array has no hash
+    condition = made(name, whole(severity), edition, output, seed, scale_severity, frost)
     if not scale_severity and picture.shape[:2] != (size, size):
         fitting = fitting_edition(min(picture.shape[:2]))
         another = "another edition" if fitting.warning or fitting.edition == edition else f"edition={fitting.edition!r}"
@@ -66,8 +69,6 @@ def _condition(
     name: str, severity: int, edition: str, output: Output, seed: int, scale_severity: bool, frost: FrostPictures | None
 ) -> Condition:
     corruption_of(name)
-    if output not in OUTPUTS:
-        raise UnknownName("output", output, OUTPUTS)
     return Condition(name, severity, edition=edition, output=output, seed=seed, scale_severity=scale_severity, frost=frost)
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from shiftproof.datasets.sample_table import counted_samples, samples_by_id, samples_fingerprint
 from shiftproof.errors import BadInput, UnreadableImage
@@ -160,7 +160,9 @@ class FileImage(EncodedImage):
     version: str | None = None  # at a URL, where a listing told it: changes when the file does
     digest: str | None = None  # where a manifest told it
 
-    def __reduce__(self) -> tuple[type[FileImage], tuple[str, str | None, str | None]]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if type(self) is not FileImage:  # which may have more to it
+            return object.__reduce_ex__(self, protocol)
         # each is sent to a worker, and what dataclasses with slots do by themselves takes several times as long
         return FileImage, (self.path, self.version, self.digest)
 

@@ -385,10 +385,8 @@ class ImagePreprocessing:
 
 def _planes(image: Image) -> Image:
     """The channels of an image one behind the other, (channels, height, width)."""
-    split = getattr(
-        sys.modules.get("cv2"), "split", None
-    )  # where it is not loaded, loading it would cost more than it saves
-    if split is None or image.shape[2] == 1 or image.strides[2] < 0:
+    split = getattr(sys.modules.get("cv2"), "split", None)  # loading it would cost more than it saves
+    if split is None or image.dtype != np.uint8 or image.shape[2] == 1 or image.strides[2] < 0:
         return image.transpose(2, 0, 1)
     planes = np.empty((image.shape[2], *image.shape[:2]), np.uint8)
     split(image, [*planes])

@@ -26,7 +26,7 @@ from shiftproof.runs.engines import Engine, status_of
 from shiftproof.runs.engines.predicting import predict_on
 from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
 from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
-from shiftproof.runs.prepare import Job, Read, check_condition, prepare
+from shiftproof.runs.prepare import CACHED_BYTES, Job, Read, check_condition, prepare
 from shiftproof.runs.saliency import NeedsSaliency, fill_saliency
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Block, Workers
@@ -137,7 +137,7 @@ def fill(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Tally:
-    """Predicts and stores the images that have no row under this condition, a committed file for each batch.
+    """Predicts and stores the images that have no row under this condition, committed a few batches at a time.
 
     `shard` is part i of n of the images, i from 1.
     """
@@ -299,12 +299,12 @@ def _jobs(
     """Block after block of the dataset, each under all its conditions while its pictures are remembered.
 
     A condition that wants a whole block is a batch of its own; what others want of it is put together to full batches.
-    Where pictures are small, `together` so many blocks are taken, so that rows of a condition can be committed together.
+    Up to `together` blocks are taken at once, as far as their pictures are remembered, so that rows of a condition can be
+    committed together.
     """
     places = sorted({place for plan in plans.values() for place in plan.blocks})
     again = len(plans) > 1
-    if not all(plan.whole and condition.picture in catalog.EDITIONS for condition, plan in plans.items()):
-        together = 1
+    together = min(together, _blocks_remembered(plans, batch_size) if all(plan.whole for plan in plans.values()) else 1)
     for start in range(0, len(places), together):
         scattered: list[tuple[Sample, Condition]] = []
         source = _made_once(images)  # also sent once, where jobs go to another process together
@@ -318,6 +318,15 @@ def _jobs(
         scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
         for start in range(0, len(scattered), batch_size):
             yield _job(scattered[start : start + batch_size], source, preprocessing, again)
+
+
+def _blocks_remembered(conditions: Iterable[Condition], batch_size: int) -> int:
+    """Of how many blocks a worker surely remembers all pictures, or 1: where none but those of editions are looked at."""
+    pictures = {condition.picture for condition in conditions}
+    if not all(picture in catalog.EDITIONS for picture in pictures):
+        return 1  # they are as large as the images
+    pixels: int = sum(catalog.EDITIONS.load(picture).size ** 2 for picture in pictures)
+    return max(1, CACHED_BYTES // max(1, 3 * pixels * batch_size))
 
 
 def _made_once(images: Dataset) -> Callable[[Sample], ImageSource]:

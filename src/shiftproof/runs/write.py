@@ -184,6 +184,7 @@ class RowWriter:
         """Commits what waits for others."""
         for condition in list(self._waiting):
             self._commit(condition)
+        self._whole.clear()
         self._committed = time.monotonic()
 
     def _finish(self) -> None:

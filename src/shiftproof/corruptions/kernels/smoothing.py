@@ -24,6 +24,7 @@ LARGE = 1 << 14  # pixels from which on transforms of lengths without large fact
 LONG = 1200  # pixels of both sides together, from which on transforms of all lengths are
 
 ROUNDING = 2.0**-24  # of single precision
+LEAST_TERMS = 100  # whose roundings a transform has, however narrow the window is
 
 Places: TypeAlias = NDArray[np.int64]
 
@@ -108,9 +109,10 @@ def _slack(height: int, width: int, sigma: float, amplitude: float) -> Slack:
 
     They add up like steps to either side: a field is the sum of as many numbers as the window holds, each rounded, and as
     large as what it is the sum of. A quarter of the root of their count was measured to be the standard deviation, and the
-    largest difference in ten million pixels about half of what is allowed here.
+    largest difference in ten million pixels about half of what is allowed here. A transform sums whole sides, so that its
+    roundings do not become fewer with the window.
     """
-    terms = math.sqrt(min(max(height, width), 2 * CUT_OFF * sigma))
+    terms = math.sqrt(max(LEAST_TERMS, min(max(height, width), 2 * CUT_OFF * sigma)))
     spread = math.prod(float(np.sqrt((mixing_of(length, sigma)[0] ** 2).sum())) for length in (height, width)) / math.sqrt(3)
     return Slack(3 * terms * ROUNDING * amplitude * spread, 2 * terms * ROUNDING)
 
