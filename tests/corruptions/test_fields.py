@@ -124,6 +124,12 @@ def test_each_level_moves_the_map_by_the_square_of_the_decay_less(decay: float) 
     assert shares.mean() == pytest.approx(reference.AMPLITUDE_SQUARED * np.log2(decay), rel=0.01)
 
 
+@pytest.mark.parametrize("bits", [np.random.Philox, np.random.PCG64, np.random.SFC64, np.random.MT19937])
+def test_the_seed_of_a_kernel_is_64_bits_of_any_generator(bits: type[np.random.BitGenerator]) -> None:
+    rng, other = (np.random.Generator(bits(5)) for _ in range(2))
+    assert [seed_of(rng) for _ in range(3)] == other.integers(0, 2**64, 3, dtype=np.uint64).tolist()
+
+
 def test_symmetric_draws_are_uniform_and_alone() -> None:
     draws = symmetric_draws(seed_of(np.random.default_rng(0)), 4_000_000).astype(np.float64)
     assert -1 <= draws.min() < -0.99999

@@ -34,7 +34,10 @@ BLOCK = 16384  # samples: 64 KB of bits, which stay near the processor until the
 
 def seed_of(rng: np.random.Generator) -> np.uint64:
     """A seed for a kernel, drawn from the generator of the image."""
-    return np.uint64(rng.bit_generator.random_raw())  # as `integers` draws all 64 bits, in a quarter of the time
+    bits = rng.bit_generator
+    if isinstance(bits, np.random.MT19937):  # whose words have 32
+        return np.uint64(rng.integers(0, 2**64, dtype=np.uint64))
+    return np.uint64(bits.random_raw())  # as `integers` draws all 64 bits, in a quarter of the time
 
 
 @compiled
