@@ -63,7 +63,8 @@ def killed(folder: Path) -> list[int | None]:
     """Trains once undisturbed, and again as often as it takes to be killed ten times; exit codes of all."""
     codes, rng = ended(start(folder, "normed", "whole", 12)), random.Random(0)
     for turn in range(KILLS):  # on a busy machine one training may be at its end before it was killed ten times
-        while not (folder / f"parts{turn}.npz").exists():
+        finished = False
+        while not finished:  # a file of weights does not tell: it may have been killed while writing it
             process = start(folder, "normed", f"parts{turn}", 12)
             checkpoint = folder / f"parts{turn}" / "checkpoints" / "training.pt"
             before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
@@ -74,6 +75,7 @@ def killed(folder: Path) -> list[int | None]:
             if codes.count(-signal.SIGKILL) < KILLS and process.is_alive():
                 process.kill()
             codes += ended(process)
+            finished = codes[-1] != -signal.SIGKILL
         if codes.count(-signal.SIGKILL) == KILLS:
             break
     return codes
