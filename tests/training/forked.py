@@ -62,7 +62,7 @@ def together(folder: Path) -> list[int | None]:
 def killed(folder: Path) -> list[int | None]:
     """Trains once undisturbed, and again as often as it takes to be killed ten times; exit codes of all."""
     codes, rng = ended(start(folder, "normed", "whole", 12)), random.Random(0)
-    for turn in range(KILLS):  # on a busy machine one training may be at its end before it was killed ten times
+    for turn in range(10 * KILLS):  # on a busy machine one training may be at its end before it was killed ten times
         finished = False
         while not finished:  # a file of weights does not tell: it may have been killed while writing it
             process = start(folder, "normed", f"parts{turn}", 12)
