@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib
 import itertools
 import json
@@ -31,7 +32,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -264,30 +265,40 @@ def jpeg_shares(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]
     return shares
 
 
-def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]:
-    """Our rate as a share of that of the least work that makes the published pixels, with nothing around it.
-
-    Elastic transform: two fields drawn by NumPy and smoothed by OpenCV (wide windows by a Fourier transform and back), an
-    affine map and one by the fields, both of floats but with OpenCV's thirty-seconds of a pixel. Gaussian blur: a separable
-    filter whose sums are floats, which truncation needs. Contrast: means by channel, then one pass
-    over the samples, here about the mean of red alone and rounded.
+def bare_elastic_transform() -> Callable[[Image, int], object]:
+    """The steps of an elastic transform: two fields drawn by NumPy and smoothed by OpenCV (wide windows by a Fourier
+    transform and back), an affine map and one by the fields, both of floats but with OpenCV's thirty-seconds of a pixel.
     """
-    size, generator = len(pictures[0]), np.random.default_rng(0)
-    places = np.ascontiguousarray(np.indices((size, size))[::-1].transpose(1, 2, 0), np.float32)
-    slightly = np.array([[1, 0.01, 1], [0, 1, 1]])
+    generator, slightly = np.random.default_rng(0), np.array([[1, 0.01, 1], [0, 1, 1]])
     smooth = [float(severity_parameters("elastic_transform", severity, EDITION)["sigma"]) for severity in SEVERITIES]
-    sigmas = [float(severity_parameters("gaussian_blur", severity, EDITION)["sigma"]) for severity in SEVERITIES]
-    gains = [float(severity_parameters("contrast", severity, EDITION)["gain"]) for severity in SEVERITIES]
 
-    def elastic_transform(picture: Image, severity: int) -> None:
-        fields: Any = generator.random((size, size, 2), np.float32)
+    @functools.cache
+    def places(*size: int) -> Any:
+        return np.ascontiguousarray(np.indices(size)[::-1].transpose(1, 2, 0), np.float32)
+
+    def call(picture: Image, severity: int) -> None:
+        height, width = picture.shape[:2]
+        fields: Any = generator.random((height, width, 2), np.float32)
         if smooth[severity - 1] > 10:
             fields = cv2.dft(cv2.dft(fields), flags=cv2.DFT_INVERSE | cv2.DFT_SCALE)
         else:
             fields = cv2.GaussianBlur(fields, (0, 0), smooth[severity - 1])
-        tilted = cv2.warpAffine(picture.astype(np.float32), slightly, (size, size), borderMode=cv2.BORDER_REFLECT_101)
-        moved = cv2.remap(tilted, places + fields, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)  # type: ignore[call-overload]
+        tilted = cv2.warpAffine(picture.astype(np.float32), slightly, (width, height), borderMode=cv2.BORDER_REFLECT_101)
+        where = places(height, width) + fields
+        moved = cv2.remap(tilted, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)  # type: ignore[call-overload]
         moved.astype(np.uint8)
+
+    return call
+
+
+def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]:
+    """Our rate as a share of that of the least work that makes the published pixels, with nothing around it.
+
+    Gaussian blur: a separable filter whose sums are floats, which truncation needs. Contrast: means by channel, then one
+    pass over the samples, here about the mean of red alone and rounded.
+    """
+    sigmas = [float(severity_parameters("gaussian_blur", severity, EDITION)["sigma"]) for severity in SEVERITIES]
+    gains = [float(severity_parameters("contrast", severity, EDITION)["gain"]) for severity in SEVERITIES]
 
     def gaussian_blur(picture: Image, severity: int) -> None:
         kernel = gaussian_kernel(sigmas[severity - 1])
@@ -299,7 +310,7 @@ def bare_loops(pictures: Sequence[Image], rounds: int) -> dict[str, list[float]]
         cv2.convertScaleAbs(picture, alpha=gains[severity - 1], beta=middle * (1 - gains[severity - 1]))
 
     bare: dict[str, tuple[Callable[[Image, int], object], tuple[int, ...]]] = {
-        "elastic_transform": (elastic_transform, SEVERITIES),
+        "elastic_transform": (bare_elastic_transform(), SEVERITIES),
         "gaussian_blur": (gaussian_blur, SEVERITIES),
         "contrast": (contrast, SEVERITIES),
     }
@@ -367,6 +378,8 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
     if grown := figures.get("growth"):
         slow, large = (max(grown, key=lambda name: float(grown[name][what])) for what in ("time", "megabytes"))
         beside = "its time a pixel at 224 px"
+        if "bare" in grown[slow]:
+            beside += f"; its steps by NumPy and OpenCV grow by {grown[slow]['bare']:.2f}"
         harness.figure(f"{slow} at 1080p, the worst growth", grown[slow]["time"], beside=beside, aim="<= 1.2", noise=noise)
         beside = "image and result"
         harness.figure(
@@ -374,20 +387,30 @@ def rows_of_the_page(figures: dict[str, Any]) -> None:
         )
 
 
-def growth(name: str, small: Sequence[Image], large: Image, rounds: int) -> dict[str, float]:
-    """CPU time a pixel at the large size over that at 224, the mean over severities; megabytes beyond image and result."""
-    warnings.simplefilter("ignore")
-    call = lambda picture, severity: sp.corrupt(picture, name, severity, key="growth")  # noqa: E731
+def growth(call: Callable[[Image, int], object], small: Sequence[Image], large: Image, rounds: int) -> float:
+    """CPU time a pixel at the large size over that at 224, the mean over severities."""
     for severity in SEVERITIES:
-        sp.corrupt(small[0], name, severity)
-        sp.corrupt(large, name, severity)
+        call(small[0], severity)
+        call(large, severity)
     times: dict[str, list[float]] = {"small": [], "large": []}
     for _ in range(rounds):
         for which, pictures in (("small", small), ("large", [large])):
             spent = sum(seconds(call, pictures, severity) for severity in SEVERITIES)
             times[which].append(spent / (pictures[0].shape[0] * pictures[0].shape[1]))
-    each = sorted(large / small for small, large in zip(times["small"], times["large"], strict=True))
-    return {"time": round(statistics.median(each), 3), "megabytes": round(max(beyond(call, large)), 1)}
+    each = [large / small for small, large in zip(times["small"], times["large"], strict=True)]
+    return round(statistics.median(each), 3)
+
+
+def growths(names: Iterable[str], small: Sequence[Image], large: Image, rounds: int) -> dict[str, dict[str, float]]:
+    """Of each corruption, and of bare steps beside it: growth, and megabytes beyond image and result."""
+    warnings.simplefilter("ignore")
+    grown: dict[str, dict[str, float]] = {}
+    for name in names:
+        call = lambda picture, severity: sp.corrupt(picture, name, severity, key="growth")  # noqa: B023, E731
+        grown[name] = {"time": growth(call, small, large, rounds), "megabytes": round(max(beyond(call, large)), 1)}
+        if name == "elastic_transform":
+            grown[name]["bare"] = growth(bare_elastic_transform(), small, large, rounds)
+    return grown
 
 
 def beyond(call: Callable[[Image, int], object], large: Image) -> list[float]:
@@ -507,9 +530,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     print("beside bare loops:", figures["bare"])
     if options.growth:
         large = photos(3, *LARGE)[1]
-        figures["growth"] = {name: growth(name, pictures, large, 3) for name in corruptions}
+        figures["growth"] = growths(corruptions, pictures, large, 5)
         for name, one in figures["growth"].items():
-            print(f"{name:18} 1080p, time a pixel: x {one['time']:.2f}; {one['megabytes']:.0f} MB beyond the image")
+            bare = f" (its bare steps x {one['bare']:.2f})" if "bare" in one else ""
+            print(f"{name:18} 1080p, time a pixel: x {one['time']:.2f}{bare}; {one['megabytes']:.0f} MB beyond the image")
     rows_of_the_page(figures)
     return figures
 
