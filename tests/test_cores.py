@@ -97,3 +97,17 @@ def test_a_limited_container_has_the_memory_it_is_granted(tmp_path: Path, files:
         (tmp_path / name).write_text(text)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert cores.usable_memory(tmp_path) == (told or machine)
+
+
+@pytest.mark.parametrize("rows", [40, 600])  # at once, and step by step
+@pytest.mark.parametrize("smallest", [None, 0, 1, 300, 599])
+def test_eigenvectors_are_those_of_numpy_however_many_are_wanted(rows: int, smallest: int | None) -> None:
+    spread = np.random.default_rng(0).normal(size=(2 * rows, rows)) * np.geomspace(1, 0.1, rows)
+    matrix = spread.T @ spread
+    lower = np.tril(matrix) + np.triu(np.ones_like(matrix), 1)  # what is above the diagonal is not read
+    (values, vectors), (all_values, all_vectors) = cores.eigenvectors(lower, smallest), np.linalg.eigh(matrix)
+    count = rows if smallest is None else min(rows, smallest)
+    assert vectors.shape == (rows, count)
+    np.testing.assert_allclose(values, all_values, rtol=1e-11)
+    np.testing.assert_allclose(np.abs((vectors * all_vectors[:, :count]).sum(axis=0)), 1, rtol=1e-12)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values[:count], atol=1e-11 * values[-1])

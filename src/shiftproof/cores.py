@@ -78,10 +78,12 @@ def one_blas_thread() -> Iterator[None]:
                 _limits.pop().restore_original_limits()
 
 
-def eigenvectors(matrix: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Eigenvalues of a symmetric matrix, rising, and its eigenvectors, a column each; on one core.
+def eigenvectors(
+    matrix: NDArray[np.floating], smallest: int | None = None
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Eigenvalues of a symmetric matrix, rising, and eigenvectors of all or of the `smallest`, a column each; on one core.
 
-    By the algorithm of ``numpy.linalg.eigh``, which takes a tenth more time.
+    By the algorithm of ``numpy.linalg.eigh`` and with its digits, in nine tenths of the time, or seven for half the vectors.
 
     >>> import numpy as np
     >>> values, vectors = eigenvectors(np.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -92,8 +94,36 @@ def eigenvectors(matrix: NDArray[np.floating]) -> tuple[NDArray[np.floating], ND
     from scipy.linalg import eigh  # slow to import
 
     with one_blas_thread():
+        if len(matrix) >= _LARGE:
+            return _eigenvectors_in_steps(matrix, smallest)
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
-    return values, vectors.copy(order="C")  # as numpy lays them: products of others are rounded otherwise
+    return values, vectors.copy(order="C")[:, :smallest]  # as numpy lays them: products of others are rounded otherwise
+
+
+_LARGE = 512
+"""Rows of a matrix from which on the steps taken one by one are faster; products of smaller ones are rounded otherwise."""
+
+_EDGE = 24
+"""Columns more than are wanted: those at the edge of a product are rounded otherwise than within it."""
+
+
+def _eigenvectors_in_steps(
+    matrix: NDArray[np.floating], smallest: int | None
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """The three steps of LAPACK's dsyevd, of which the last, a third of the time, is taken for the vectors wanted."""
+    import numpy as np
+    from scipy.linalg import LinAlgError, lapack
+
+    rows = len(matrix)
+    columns = rows if smallest is None else min(rows, smallest + _EDGE)
+    reflectors, diagonal, beside, factors, _ = lapack.dsytrd(matrix, lower=1, lwork=64 * rows)
+    values, turned, failed = lapack.dstevd(diagonal, beside, overwrite_d=1, overwrite_e=1)
+    if failed:
+        raise LinAlgError("eigenvalues did not converge")
+    vectors = np.empty((rows, columns))
+    vectors[0] = turned[0, :columns]  # which no reflector moves
+    vectors[1:] = lapack.dormqr("L", "N", reflectors[1:, :-1], factors, turned[1:, :columns], lwork=rows**2)[0]
+    return values, vectors[:, :smallest]
 
 
 _LIMITING = Lock()

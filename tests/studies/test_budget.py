@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from hard_images import Results, hard_images
 from shiftproof.errors import BadInput
-from shiftproof.studies.corruption.budget import Benchmark, Progress, next_pairs, stored_pairs
+from shiftproof.metrics import budget as metrics_budget
+from shiftproof.metrics.budget import Layout, LikelyWrong, fit_likely_wrong
+from shiftproof.studies.corruption import budget as budgets
+from shiftproof.studies.corruption.budget import Benchmark, Memory, Progress, next_pairs, stored_pairs
 
 RESULTS = hard_images(250)  # 5000 pairs
 
@@ -229,3 +233,88 @@ def test_what_does_not_fit_together_is_refused() -> None:
         Benchmark(["a"], RESULTS.layout, RESULTS.weights, clean_leads=np.ones(2))
     with pytest.raises(BadInput, match="should not repeat"):
         Benchmark(["a", "a"], RESULTS.layout, RESULTS.weights)
+
+
+def recorded_fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one with every regression that is fitted."""
+    fits: list[int] = []
+
+    def fit(*given: Any) -> LikelyWrong:
+        fits.append(1)
+        return fit_likely_wrong(*given)
+
+    monkeypatch.setattr(budgets, "fit_likely_wrong", fit)
+    monkeypatch.setattr(metrics_budget, "fit_likely_wrong", fit)
+    return fits
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("limits", [{"precision": 0.013}, {"precision": 0.015, "budget": 1500}])
+def test_what_was_found_before_is_not_fitted_again_and_pairs_are_the_same(
+    seed: int, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = recorded_fits(monkeypatch)
+    counts, designs = [], []
+    for memory in (Memory(0), Memory(10**7)):
+        monkeypatch.setattr(budgets, "MEMORY", memory)
+        fits.clear()
+        designs.append(run(benchmark_of(seed=seed), **limits))
+        counts.append(len(fits))
+    without, with_memory = designs
+    assert pairs_of(without) == pairs_of(with_memory)
+    assert all(
+        np.array_equal(one.chance, other.chance) for one, other in zip(without.rounds, with_memory.rounds, strict=True)
+    )
+    assert without.estimate == with_memory.estimate
+    assert counts[1] <= counts[0] / 2
+
+
+def test_results_that_change_in_place_draw_as_if_they_had_always_been_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = benchmark_of()
+    before = run(benchmark, precision=0.012)
+    table, changed, first = before.leads, RESULTS.leads.copy(), before.rounds[0]
+    for results in (table, changed):
+        results[first.images[:50], first.cells[:50]] *= -1
+    while not (after := next_pairs(benchmark, table, precision=0.012)).done:
+        table[after.missing] = changed[after.missing]
+    half_width = after.half_width
+    monkeypatch.setattr(budgets, "MEMORY", Memory(0))
+    anew = run(benchmark_of(), changed, precision=0.012)
+    assert pairs_of(after) == pairs_of(anew) != pairs_of(before)
+    assert half_width == anew.half_width == anew.estimate.half_width
+
+
+def test_benchmarks_that_draw_otherwise_differ_in_their_digest() -> None:
+    before, leads, classes = run(benchmark_of(), budget=750), RESULTS.clean_leads, np.arange(250) % 7
+    changes: list[dict[str, Any]] = [{}, {"seed": 1}, {"before": before, "seed": 1}, {"before": before, "seed": 2}]
+    changes += [{"clean_leads": leads[::-1]}, {"clean_peaks": leads}, {"classes": classes}, {"clean_leads": None}]
+    others = [RESULTS._replace(weights=RESULTS.weights[::-1]), RESULTS._replace(layout=Layout.of_grid(np.arange(4), 5))]
+    digests = [benchmark_of(**one).digest for one in changes] + [benchmark_of(other).digest for other in others]
+    assert len(set(digests)) == len(digests)
+    assert benchmark_of().digest == digests[0]
+
+
+def test_cells_that_became_whole_narrow_the_estimate_again() -> None:
+    benchmark = benchmark_of()
+    progress = run(benchmark, budget=1500)
+    before = progress.half_width
+    progress.leads[:, :5] = RESULTS.leads[:, :5]
+    whole = dataclasses.replace(progress)
+    assert whole.half_width == whole.estimate.half_width < before
+
+
+def test_a_memory_drops_the_longest_unused_and_never_exceeds_its_size() -> None:
+    memory, made = Memory(30), []
+
+    def value(name: bytes, size: int = 10) -> bytes:
+        return memory.recall(name, lambda: made.append(name) or name, size)  # type: ignore[func-returns-value]
+
+    for name in (b"a", b"b", b"c", b"a", b"d", b"a", b"b"):  # d drops b, and b then c
+        assert value(name) == name
+        assert memory.taken <= 30
+    assert made == [b"a", b"b", b"c", b"d", b"b"]
+    value(b"large", 31)
+    value(b"large", 31)
+    assert made[5:] == [b"large", b"large"]
+    value(b"a")
+    assert len(made) == 7

@@ -255,7 +255,9 @@ def overall_moments_of(training: Training) -> OverallMoments:
     if near is None:
         raise NotKept("there are no training images")
     shift = total / rows
-    return OverallMoments(rows, near + shift, scatter / rows - np.outer(shift, shift))
+    scatter /= rows
+    scatter -= np.outer(shift, shift)
+    return OverallMoments(rows, near + shift, scatter)
 
 
 @learnt_once

@@ -220,24 +220,25 @@ class PrincipalAxes(NamedTuple):
     origin: Origin
     moments: OverallMoments
     variances: Matrix  # (features,)
-    directions: Matrix  # (features, features), a column each
+    directions: Matrix  # (features, as many as are wanted), a column each
 
 
 @learnt_once
-def _principal_axes(training: Training, tolerance: float | None) -> PrincipalAxes:
+def _principal_axes(training: Training, tolerance: float | None, wanted: int | None) -> PrincipalAxes:
     origin, moments = origin_of(head_of(training), tolerance), overall_moments_of(training)
     from_origin = moments.mean - origin.place
-    return PrincipalAxes(origin, moments, *eigenvectors(moments.covariance + np.outer(from_origin, from_origin)))
+    return PrincipalAxes(origin, moments, *eigenvectors(moments.covariance + np.outer(from_origin, from_origin), wanted))
 
 
 @learnt_once
 def _fitted_residual(training: Training, dimension: int | None, tolerance: float | None) -> Residual:
-    origin, moments, variances, directions = _principal_axes(training, tolerance)
-    features = len(variances)
+    features = head_of(training).weights.shape[1]
     dimension = min(features, principal_dimension(features) if dimension is None else dimension)
-    outside = directions[:, : features - dimension]
     # seen from the principal space where that takes fewer multiplications, there and back
     inside = 2 * dimension < features - dimension
+    wanted = None if inside else features - dimension
+    origin, moments, variances, directions = _principal_axes(training, tolerance, wanted)
+    outside = directions[:, : features - dimension]
     mean = moments.mean.astype(np.float32)
     along = outside.T @ (mean - origin.place)
     return Residual(

@@ -21,11 +21,16 @@ The estimate itself, with its interval, is that of `metrics.sampled_cells`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
@@ -47,6 +52,40 @@ FIRST_ROUND = 500  # pairs
 GROWTH = 1.6  # all pairs after a round, over all pairs before it
 FOLDS = 5  # groups of images drawn independently, so that guesses for one may learn from the others
 LEAST_CHANCE = 0.02  # no guess is trusted beyond this; it bounds the weight of a surprise
+
+Made = TypeVar("Made")
+
+
+class Memory:
+    """A cache by a digest of all that a value follows from, so that nothing in it is ever out of date.
+
+    For every step begins at the first round again, from what is stored. Beyond `most` bytes the longest unused is dropped.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.taken = most, 0
+        self._kept: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def recall(self, key: bytes, make: Callable[[], Made], size: int) -> Made:
+        """The value under this key, made the first time; of so many bytes."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: Made = self._kept[key][0]
+                return found
+        made = make()
+        with self._lock:
+            if key not in self._kept and size <= self.most:
+                self._kept[key] = made, size
+                self.taken += size
+                while self.taken > self.most:
+                    self.taken -= self._kept.popitem(last=False)[1][1]
+        return made
+
+
+MEMORY = Memory(32_000_000)  # bytes; a design of 7,000 pairs takes 0.2 million
+_A_PAIR, _A_NUMBER = 24, 256  # bytes, with what it takes to find it
 
 
 @dataclass(frozen=True)
@@ -118,6 +157,12 @@ class Benchmark:
             folds[block[np.argsort(self.lots[block])]] = (np.arange(len(block)) + start // FOLDS) % FOLDS
         return folds
 
+    @property
+    def digest(self) -> bytes:
+        """Of all that rounds and estimates follow from beside results."""
+        layout = self.layout.corruption, self.layout.severity, self.layout.kind
+        return _digest(*layout, np.asarray(self.weights), self.features, self.folds, self.lots, self.seed)
+
     @cached_property
     def rows_of_before(self) -> Places:
         """Which image each of the other model's images is, (images,)."""
@@ -159,6 +204,14 @@ class Progress:
         """The weighted sum of errors of exactly these images."""
         return self.cells.weighted(self.benchmark.weights)
 
+    @property
+    def half_width(self) -> float:
+        """That of the estimate; of pairs and results that were asked about before it is still known."""
+        rounds = [(one.images, one.cells, one.chance, self.leads[one.images, one.cells]) for one in self.rounds]
+        whole = np.flatnonzero(~np.isnan(self.leads).any(axis=0))  # cells that count as known whatever was drawn
+        key = _digest(self.benchmark.digest, *chain(*rounds), whole, np.asarray(self.leads[:, whole] < 0))
+        return MEMORY.recall(key, lambda: self.estimate.half_width, _A_NUMBER)
+
 
 def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None, precision: float | None = None) -> Progress:
     """What to run next, from what is stored: call it, run what is missing, put it into the table, and call it again.
@@ -185,7 +238,7 @@ def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None,
         progress = _progress(benchmark, leads, pairs)
         if not progress.done or pairs >= most:
             return progress
-        half = progress.estimate.half_width
+        half = progress.half_width
         if half <= precision:
             return progress
         pairs = min(most, _pairs_for(precision, half, pairs, benchmark.pairs))
@@ -256,8 +309,30 @@ def _rounds_before(benchmark: Benchmark, pairs: int) -> Iterator[Round]:
         yield Round(benchmark.rows_of_before[one.images], one.cells, one.chance)
 
 
+class _FoldDraw(NamedTuple):
+    """The pairs of one fold in a round, and where the order begins in which they are taken."""
+
+    pairs: Round
+    turn: int
+
+    def first(self, taken: int) -> Round:
+        """So many of them; turned by a lot, every beginning of this order has each pair with the same chance."""
+        size = len(self.pairs)
+        places = np.sort((_evenly(size)[:taken] + self.turn) % size)
+        chance = self.pairs.chance[places] * (taken / size)
+        return Round(self.pairs.images[places], self.pairs.cells[places], chance)
+
+
 def _draw(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:
     """A round of `size` pairs that are not yet known, of which the first `taken` are wanted."""
+    key = _digest(benchmark.digest, np.packbits(known), leads[known], size, number)
+    folds = MEMORY.recall(key, lambda: _draw_folds(benchmark, leads, known, size, number), _A_NUMBER + size * _A_PAIR)
+    parts = _begun(np.array([len(one.pairs) for one in folds]), taken)
+    drawn = [one.first(int(part)) for one, part in zip(folds, parts, strict=True)]
+    return Round(*(np.concatenate([getattr(one, name) for one in drawn]) for name in ("images", "cells", "chance")))
+
+
+def _draw_folds(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: int, number: int) -> list[_FoldDraw]:
     if known.any():
         images, cells = np.nonzero(known)
         fitted = fit_likely_wrong(images, cells, leads[images, cells], benchmark.features, benchmark.layout)
@@ -272,24 +347,21 @@ def _draw(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: in
     worth = np.where(known, 0.0, doubt * benchmark.weights)
     free = np.bincount(benchmark.folds, (~known).sum(axis=1), FOLDS).astype(int)
     sizes = free if size == free.sum() else np.minimum(free, (size + np.arange(FOLDS)) // FOLDS)
-    parts = _begun(sizes, taken)
     drawn = []
     for fold in np.flatnonzero(sizes):
         members = _ordered(np.flatnonzero(benchmark.folds == fold), difficulty, benchmark.lots)
         rng = rng_for(f"round after {number} pairs, fold {fold}", "budget", benchmark.seed)
-        drawn.append(_draw_fold(*_rotated(members, known, rng), worth, int(sizes[fold]), int(parts[fold]), rng))
-    return Round(*(np.concatenate([getattr(one, name) for one in drawn]) for name in ("images", "cells", "chance")))
+        drawn.append(_draw_fold(*_rotated(members, known, rng), worth, int(sizes[fold]), rng))
+    return drawn
 
 
-def _draw_fold(images: Places, cells: Places, worth: Numbers, size: int, taken: int, rng: np.random.Generator) -> Round:
-    """`taken` of `size` pairs of a list: every k-th by its chances, so that a stretch gives what its chances add up to."""
+def _draw_fold(images: Places, cells: Places, worth: Numbers, size: int, rng: np.random.Generator) -> _FoldDraw:
+    """`size` pairs of a list: every k-th by its chances, so that a stretch gives what its chances add up to."""
     chance = _chances(worth[images, cells], size)
     ends = np.cumsum(chance)
     picked = np.searchsorted(ends * (size / ends[-1]), np.arange(size) + rng.uniform(1e-9, 1 - 1e-9))
-    # turned by a lot, every beginning of this order has each pair with the same chance
-    first = np.sort((_evenly(size)[:taken] + rng.integers(size)) % size)
-    picked = np.minimum(picked, len(ends) - 1)[first]
-    return Round(images[picked], cells[picked], chance[picked] * (taken / size))
+    picked = np.minimum(picked, len(ends) - 1)
+    return _FoldDraw(Round(images[picked], cells[picked], chance[picked]), int(rng.integers(size)))
 
 
 def _clean_difficulty(features: Numbers) -> Numbers:
@@ -353,3 +425,15 @@ def _evenly(count: int) -> Places:
     for bit in range(bits):
         turned |= ((places >> bit) & 1) << (bits - 1 - bit)
     return turned[turned < count]
+
+
+def _digest(*parts: NDArray[Any] | bytes | int) -> bytes:
+    """Of these values, their sizes and kinds."""
+    found = xxhash.xxh3_128()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.update(f"{part.dtype} {part.shape}".encode())
+            found.update(np.ascontiguousarray(part).data)
+        else:
+            found.update(repr(part).encode())
+    return found.digest()
