@@ -37,6 +37,7 @@ from shiftproof.curation.filtering import FilterModels
 from shiftproof.datasets import ImageList
 from shiftproof.models import ImagePreprocessing
 from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.runs import prepare
 from shiftproof.runs.store import Store
 from shiftproof.types import Inputs, Logits, Outputs
 
@@ -57,6 +58,7 @@ class Filter:
     def run(self, images: ImageList, models: list[LoadedClassifier] | None = None) -> None:
         """The whole filter, with nothing stored before."""
         store = Store(tempfile.mkdtemp(dir=self.folder))
+        prepare._cache = prepare._Cache()  # no picture of an earlier run is remembered, as none of a large dataset would be
         filter_adversarial(images, FilterModels(models or self.models, store, workers=0), per_confusion=None)
 
     def passes(self, images: ImageList) -> list[int]:

@@ -215,7 +215,8 @@ def _crops_of(
     key = (image_id, digest, abilities.rule)
     crops = _cache.crops(key) if job.again else None
     if crops is None:
-        crops = abilities.cropping.from_crops(_decoded(source, data, job.preprocessing))
+        whole = _cache.take_picture((image_id, digest, "image", job.preprocessing.decoder)) if job.again else None
+        crops = abilities.cropping.from_crops(_decoded(source, data, job.preprocessing) if whole is None else whole)
         _cache.keep_crops(key, crops)
     return crops
 
@@ -277,6 +278,13 @@ class _Cache:
                 self._held += picture.nbytes
             while self._held > CACHED_BYTES and len(self._pictures) > 1:
                 self._held -= self._pictures.popitem(last=False)[1].nbytes
+
+    def take_picture(self, key: tuple[str, ...]) -> Image | None:
+        """A picture that is not needed again."""
+        with self._lock:
+            picture = self._pictures.pop(key, None)
+            self._held -= 0 if picture is None else picture.nbytes
+            return picture
 
     def crops(self, key: tuple[str, ...]) -> Mapping[str, Inputs] | None:
         with self._lock:

@@ -194,7 +194,7 @@ class RowWriter:
             self.written += len(rows.ids)
             if "logits" in rows.arrays and TOP5[0] not in rows.arrays and self._gives is not None:
                 # of many rows at once, which takes a fraction of the time
-                rows = replace(rows, arrays={**_ranked(rows.arrays["logits"], self._gives), **rows.arrays})
+                rows = replace(rows, arrays={**ranked(rows.arrays["logits"], self._gives), **rows.arrays})
         return waiting.number, rows
 
     def commit_waiting(self) -> None:
@@ -310,7 +310,7 @@ class ClassOutputs:
 
     @cached_property
     def _rows(self) -> dict[str, NDArray[Any]]:
-        return {**_ranked(self._scores, self.gives), **self._kept}
+        return {**ranked(self._scores, self.gives), **self._kept}
 
     @cached_property
     def _scores(self) -> Logits:
@@ -330,7 +330,7 @@ class ClassOutputs:
         return rows
 
 
-def _ranked(scores: Logits, gives: Gives) -> dict[str, NDArray[Any]]:
+def ranked(scores: Logits, gives: Gives) -> dict[str, NDArray[Any]]:
     """What is stored of the five best classes."""
     top5 = to_top5(scores, gives)
     columns = (top5.classes.astype(np.int32), top5.scores.astype(np.float32), top5.log_total.astype(np.float32))
