@@ -54,6 +54,8 @@ GATHERED_AWAY = 1024
 LATELY = 4096
 """Digests of images that need not be told to the store once more."""
 
+NO_NUMBER = "the model output NaN"
+
 RECORDED_BLOCK = 4096
 """Recorded images whose boxes go into one file."""
 
@@ -135,12 +137,21 @@ class RowWriter:
         for place, condition in enumerate(job.conditions):
             places.setdefault(condition, []).append(place)
         given = [*accumulate((not seen.reason for seen in read), initial=-1)][1:]  # places in the model's batch
-        skipped: list[SkippedImage] = []
+        valid = [] if outputs is None else outputs.valid.tolist()
+        reasons = [seen.reason or ("" if valid[place] else NO_NUMBER) for seen, place in zip(read, given, strict=True)]
         for condition, mine in places.items():
-            images = [(job.ids[place], read[place], given[place]) for place in mine]
-            rows, now_skipped = self._rows_of(images, outputs)
-            skipped += now_skipped
-            waiting = self._waiting.setdefault(condition, _Waiting(number=number))
+            good = [place for place in mine if not reasons[place]]
+            # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
+            lasting = [(job.ids[place], read[place].digest or "", reasons[place]) for place in mine if reasons[place]]
+            rows = Rows(
+                [job.ids[place] for place in good],
+                [read[place].digest or "" for place in good],
+                outputs.arrays([given[place] for place in good]) if outputs is not None and good else {},
+                [entry for entry in lasting if entry[1]],
+            )
+            waiting = self._waiting.get(condition)
+            if waiting is None:
+                waiting = self._waiting[condition] = _Waiting(number=number)
             waiting.rows.append(rows)
             waiting.count += len(rows.ids)
             if len(places) == 1 and number is None and not self._away:
@@ -154,25 +165,7 @@ class RowWriter:
         if time.monotonic() - self._committed > PATIENCE:
             self.commit_waiting()
         self._remember((seen.stamp, seen.digest) for seen in read)
-        return skipped
-
-    def _rows_of(
-        self, images: Sequence[tuple[str, Read, int]], outputs: BatchOutputs | None
-    ) -> tuple[Rows, list[SkippedImage]]:
-        """What goes into the store of some images of a batch, each by its id, what became of it and its place there."""
-        skipped = [(key, seen.digest, seen.reason) for key, seen, _ in images if seen.reason]
-        good = [(key, seen.digest or "", place) for key, seen, place in images if not seen.reason]
-        arrays: dict[str, NDArray[Any]] = {}
-        if outputs is not None and good:
-            valid = outputs.valid
-            invalid = "the model output NaN"
-            skipped += [(key, digest, invalid) for key, digest, place in good if not valid[place]]
-            good = [one for one in good if valid[one[2]]]
-            arrays = outputs.arrays([place for _, _, place in good])
-        # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
-        lasting = [(key, digest, str(reason)) for key, digest, reason in skipped if digest]
-        rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
-        return rows, [SkippedImage(key, str(reason)) for key, _, reason in skipped]
+        return [SkippedImage(key, reason) for key, reason in zip(job.ids, reasons, strict=True) if reason]
 
     def note_committed(self, job: Job, read: Sequence[Read], rows: int) -> None:
         """What is to be known here of a batch whose rows another process has committed."""
