@@ -200,15 +200,16 @@ class RowWriter:
     def _finish(self) -> None:
         self._remember([], least=1)
         self._introduce(None)
-        if self._sealed and not self._away:
-            for condition in [*self._touched.union(self._waiting)]:
+        if not self._sealed or self._away:
+            self.commit_waiting()
+        try:
+            for condition in [*self._waiting, *self._touched.difference(self._waiting)] if self._sealed else ():
                 _, rows = self._taken(condition)
                 self.stored(condition).seal(rows, self.keep)
-            return
-        self.commit_waiting()
-        if self._sealed:
-            for condition in self._touched:
-                self.stored(condition).seal()
+                if time.monotonic() - self._committed > PATIENCE:
+                    self.commit_waiting()
+        finally:
+            self.commit_waiting()
 
     def _introduce(self, columns: int | None) -> None:
         """Tells the store what the model is, before its first row, and also where there is none to add."""
@@ -298,6 +299,8 @@ class ClassOutputs:
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
         scores, extra = self.outputs.scores, self.outputs.extra
+        if extra is None and scores.size and not np.isnan(scores.max()):
+            return np.ones(len(scores), bool)
         values = scores if extra is None else np.concatenate([scores, extra], axis=1)
         return np.asarray(~np.isnan(values).any(axis=1))
 
