@@ -16,8 +16,9 @@ from shiftproof.curation.filtering import Filtered, FilterModels, choose_some
 from shiftproof.datasets import ImageList
 from shiftproof.errors import BadInput
 from shiftproof.models.input_sizes import at_input_size
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.runs.store import Store
-from shiftproof.types import Classes, Decoder, Image, ImageSource, Inputs, Logits
+from shiftproof.types import Classes, Classifier, Decoder, Image, ImageSource, Inputs, Logits
 
 WRONG: Mixture = (5, 90, 5)
 
@@ -203,8 +204,8 @@ def test_a_filter_that_was_stopped_goes_on_where_it_was(draw: Draw, filters: Fil
     assert 0 < rested.images < 400 - 150
 
 
-def test_an_image_is_decoded_once_for_its_nine_further_crops(draw: Draw, filters: FilterModels) -> None:
-    images = draw({"red/seen-once": ((1, 97, 2),)})
+def test_an_image_is_decoded_once_for_all_its_crops(draw: Draw, filters: FilterModels) -> None:
+    images = draw(_some_wrong(40))
     decoded: list[bytes] = []
 
     @dataclasses.dataclass(frozen=True)
@@ -221,8 +222,40 @@ def test_an_image_is_decoded_once_for_its_nine_further_crops(draw: Draw, filters
             decoded.append(data)
             return self.source.decode(data, decoder=decoder)
 
-    filter_adversarial(dataclasses.replace(images, find=lambda image_id: Counted(images.find(image_id))), filters)
-    assert len(decoded) == 2, "once as the model sees it, once for all other crops"
+    counted = dataclasses.replace(images, find=lambda image_id: Counted(images.find(image_id)))
+    filter_adversarial(counted, dataclasses.replace(filters, models=[_in_batches_of_four(shares)]))
+    assert len(decoded) == len(set(decoded)) == 40
+
+
+def test_batches_are_the_same_whatever_was_predicted_before(draw: Draw, filters: FilterModels, tmp_path: Path) -> None:
+    images = draw(_some_wrong(39))
+    batches: list[bytes] = []
+
+    def noted(inputs: Inputs) -> Logits:
+        batches.append(inputs.tobytes())
+        return shares(inputs)
+
+    filters = dataclasses.replace(filters, models=[_in_batches_of_four(noted)])
+    at_once = filter_adversarial(images, filters, per_confusion=None)
+    in_one_go = sorted(batches)
+    assert len(_left(at_once)) == 26
+    for stored_before in (39, 12):  # of its own crops: all, or some blocks
+        batches.clear()
+        in_two = dataclasses.replace(filters, store=Store(tmp_path / f"{stored_before} before"))
+        in_two.opinions(in_two.models[0], dataclasses.replace(images, samples=images.samples[:stored_before]))
+        assert filter_adversarial(images, in_two, per_confusion=None) == at_once
+        assert sorted(batches) == in_one_go
+
+
+def _some_wrong(count: int) -> dict[str, tuple[Mixture, ...]]:
+    """Pictures that all differ, of which every third is recognised."""
+    return {f"red/{number:02}": ((90 if number % 3 == 0 else 5, number, 60 - number),) for number in range(count)}
+
+
+def _in_batches_of_four(answer: Callable[[Inputs], Logits]) -> Classifier:
+    model = mixture_model(answer)
+    assert isinstance(model, LoadedClassifier)
+    return dataclasses.replace(model, default_batch_size=4)
 
 
 def test_models_that_cannot_filter_are_refused_in_a_sentence(draw: Draw, filters: FilterModels) -> None:

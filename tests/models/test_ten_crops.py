@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image as Pillow
 
+import shiftproof as sp
 from shiftproof.models import PRESETS, ImagePreprocessing, parse_preprocessing
-from shiftproof.types import CORNERS, CROPS, CroppingPreprocessing, Image
+from shiftproof.runs.prepare import Job, prepare
+from shiftproof.types import CLEAN, CORNERS, CROPS, Condition, CroppingPreprocessing, Image
 
 RULES = (
     "imagenet",
@@ -52,6 +56,33 @@ def test_there_are_ten_of_the_models_size_and_the_centre_is_what_the_model_sees(
     across = 1 if preprocessing.layout == "nhwc" else 2
     for name in CROPS[:5]:
         assert np.array_equal(crops[f"mirrored {name}"], np.flip(crops[name], across))
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if "size=any" not in rule])
+@pytest.mark.parametrize("size", [(300, 400), (31, 20)])
+def test_crops_are_the_same_in_their_places_in_a_batch(rule: str, size: tuple[int, int], tmp_path: Path) -> None:
+    preprocessing = parse_preprocessing(rule)
+    Pillow.fromarray(_noise(*size)).save(tmp_path / "noise.png")
+    images = sp.open_dataset(tmp_path, labels="none")
+    crops = preprocessing.from_crops(_noise(*size))
+    job = Job.of(images, [*images.samples] * len(CROPS), CLEAN, preprocessing)
+    batch, _ = prepare(job._replace(conditions=[Condition("clean", picture=crop) for crop in CROPS], again=True))
+    assert isinstance(batch, np.ndarray), "written in their places at once"
+    assert np.array_equal(batch, np.stack([*crops.values()]))
+
+
+def test_crops_of_another_form_than_other_inputs_are_a_list(tmp_path: Path) -> None:
+    class LargerCorners(ImagePreprocessing):
+        def from_crops(self, image: Image) -> dict[str, NDArray[np.generic]]:
+            crops = super().from_crops(image)
+            return {name: crop if "centre" in name else np.pad(crop, 1) for name, crop in crops.items()}
+
+    Pillow.fromarray(_noise(30, 40)).save(tmp_path / "noise.png")
+    images, preprocessing = sp.open_dataset(tmp_path, labels="none"), LargerCorners(size=(8, 8), shorter=16)
+    job = Job.of(images, [*images.samples] * len(CROPS), CLEAN, preprocessing)
+    batch, _ = prepare(job._replace(conditions=[Condition("clean", picture=crop) for crop in CROPS]))
+    for crop, expected in zip(batch, preprocessing.from_crops(_noise(30, 40)).values(), strict=True):
+        assert np.array_equal(crop, expected)
 
 
 def test_of_a_resized_image_the_corners_are_its_own() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from shiftproof.curation.filtering import (
-    OTHER_VIEWS,
     Choice,
     ClassChoice,
     Filtered,
@@ -59,7 +58,7 @@ def filter_adversarial(
     for model in filters.models:
         name, left = model.ref.name, View(labelled, labelled.classes, choice.left)
         # what the first model leaves is hard for the others too, so they predict all crops at once
-        said = told[name] = filters.opinions(model, left, CROPS) if told else _ten_opinions(filters, model, left)
+        said = told[name] = filters.opinions(model, left, CROPS) if told else filters.ten_opinions(model, left)
         choice = choice.step(f"misclassified by {name} in all ten crops", partial(_recognised, said))
         choice = choice.step(
             f"true-class probability of at most {most_share:.0%} by {name}", partial(_likely, said, most_share)
@@ -93,13 +92,6 @@ def _of_classes(samples: Sequence[Sample], class_of: Mapping[str, str], chosen: 
         return choice
     name = f"of the {len(chosen.classes):,} classes chosen"
     return choice.step(name, lambda one: None if one.labels else chosen.why_not(class_of[one.id]))
-
-
-def _ten_opinions(filters: FilterModels, model: Classifier, images: View) -> ModelPredictions:
-    """A model's prediction on its own crop and, where it is misclassified, on the nine others."""
-    own = filters.opinions(model, images)
-    wrong = [sample for sample in images.samples if sample.id in own.of and not own.of[sample.id][0].right]
-    return own | filters.opinions(model, View(images, images.classes, wrong), OTHER_VIEWS)
 
 
 def _recognised(said: ModelPredictions, sample: Sample) -> str | None:

@@ -6,24 +6,41 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.curation.funnel import Funnel
 from shiftproof.datasets.classes import resolve, with_wnids
-from shiftproof.datasets.label_spaces import Scoring, choose_classes
-from shiftproof.datasets.subsets import labelled_among
+from shiftproof.datasets.label_spaces import LabelSpace, Scoring, choose_classes
+from shiftproof.datasets.subsets import View, labelled_among
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import load_csv
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.engines import Engine
-from shiftproof.runs.load import digests_of, load_training
-from shiftproof.runs.predict import Progress, fill_conditions
+from shiftproof.runs.load import digests_of, load_training, unprojected
+from shiftproof.runs.predict import FollowUp, Progress, fill_conditions
+from shiftproof.runs.records import StoredModel
 from shiftproof.runs.store import Store
-from shiftproof.types import CLEAN, CROPS, Classes, Classifier, Condition, Dataset, Fact, ModelRef, Predictions, Run, Sample
+from shiftproof.runs.write import ranked
+from shiftproof.types import (
+    CLEAN,
+    CROPS,
+    Classes,
+    Classifier,
+    Condition,
+    Dataset,
+    Fact,
+    Logits,
+    ModelRef,
+    Predictions,
+    Run,
+    Sample,
+)
 
 REASONS: Mapping[str, str] = {
     "rare": "known to few people",
@@ -159,7 +176,20 @@ class FilterModels:
         """The images with labels among the chosen classes only."""
         return images if self.classes is None else labelled_among(images, self.classes)
 
-    def opinions(self, model: Classifier, images: Dataset, views: Sequence[str] = (OWN_VIEW,)) -> ModelPredictions:
+    def ten_opinions(self, model: Classifier, images: Dataset) -> ModelPredictions:
+        """A model's prediction on its own crop and, where it is misclassified, on the nine others."""
+        conditions = [*conditions_of(OTHER_VIEWS).values()]
+        own = self.opinions(model, images, follow_up=FollowUp(conditions, self._misclassified(model, images)))
+        wrong = [sample for sample in images.samples if sample.id in own.of and not own.of[sample.id][0].right]
+        return own | self.opinions(model, View(images, images.classes, wrong), OTHER_VIEWS)
+
+    def opinions(
+        self,
+        model: Classifier,
+        images: Dataset,
+        views: Sequence[str] = (OWN_VIEW,),
+        follow_up: FollowUp | None = None,
+    ) -> ModelPredictions:
         """A model's predictions on these crops of each image; stored ones are not computed again."""
         if not images.samples:
             return ModelPredictions()
@@ -173,14 +203,17 @@ class FilterModels:
             engine=self.engine,
             progress=self.progress,
             settings=PredictionSettings(keep="logits", workers=self.workers),
+            follow_up=follow_up,
         )
-        digests = digests_of(images, self.store)
+        digests, stored = digests_of(images, self.store), self.store.model(model.ref)
         found: dict[str, tuple[ModelPrediction, ...]] = {}
         missing: dict[str, str] = {}
         for view, condition in conditions.items():
             run = Run(model.ref, images.ref, condition)
             # block by block: the logits of all images of a large dataset would not fit in memory
-            said = load_training(run, images, store=self.store, keep="logits", scoring=self._scoring, digests=digests)
+            said = load_training(
+                run, images, store=self.store, keep="logits", scoring=self._scoring, digests=digests, model=stored
+            )
             missing |= {image.id: image.reason for image in said.skipped_images}
             for block in said.blocks():
                 for image_id, opinion in zip(block.ids, _opinions(block, view), strict=True):
@@ -194,6 +227,24 @@ class FilterModels:
             for image_id, (opinion, *_) in self.opinions(model, self.labelled(images)).of.items():
                 found.setdefault(image_id, {})[model.ref.name] = str(opinion)
         return found
+
+    def _misclassified(self, model: Classifier, images: Dataset) -> Callable[[Sequence[str], Logits], list[Sample]]:
+        """Tells by their logits which images the model misclassifies."""
+        samples = {sample.id: sample for sample in images.samples}
+
+        @cache
+        def described(outputs: int) -> tuple[StoredModel, LabelSpace | None]:
+            space = None if images.classes is None else self._scoring.space(images.classes, model.classes, outputs=outputs)
+            return StoredModel.of(model, outputs), space
+
+        def misclassified(ids: Sequence[str], logits: Logits) -> list[Sample]:
+            some, (stored, space) = [samples[image_id] for image_id in ids], described(logits.shape[1])
+            arrays = {"logits": logits, **ranked(logits, model.gives)}
+            said = unprojected(some, arrays, stored, model.gives, "logits")
+            right = _right(said if space is None else space.project(said)).tolist()
+            return [sample for sample, is_right in zip(some, right, strict=True) if not is_right]
+
+        return misclassified
 
     @property
     def _scoring(self) -> Scoring:
@@ -209,11 +260,16 @@ def _opinions(said: Predictions, view: str) -> Iterator[ModelPrediction]:
     confidence = np.take_along_axis(shares, first[:, None], axis=1)[:, 0]
     of_labels = np.take_along_axis(shares, np.maximum(said.labels, 0), axis=1)
     truth = np.where(said.labelled, np.where(said.labels >= 0, of_labels, 0).max(axis=1), np.nan)
-    right = (said.labels == first[:, None]).any(axis=1)
+    right = _right(said)
     for answer, sure, true_share, is_right in zip(
         first.tolist(), confidence.tolist(), truth.tolist(), right.tolist(), strict=True
     ):
         yield ModelPrediction(view, keys[answer], names[answer], sure, true_share, is_right)
+
+
+def _right(said: Predictions) -> NDArray[np.bool_]:
+    """Which images are classified correctly."""
+    return np.asarray((said.labels == said.top5.classes[:, :1]).any(axis=1))
 
 
 Choice: TypeAlias = Funnel[Sample, str]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput, MissingExtra
-from shiftproof.types import CORNERS, Decoder, Fact, Image, InputForm
+from shiftproof.types import CORNERS, Decoder, Fact, Image, InputForm, LazyInputs
 
 Pad = Literal["corner", "centre"]
 """Where a letterbox puts the image: into the top left corner, or in the middle."""
@@ -156,13 +156,13 @@ class ImagePreprocessing:
 
     def from_image(self, image: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
         """The model's own resize and crop, then normalisation; one image, without the batch axis."""
-        return self._normalised(self.cut(image), out)
+        return self._normalised(self.filtered(self.cut(image)), out)
 
     def from_picture(self, picture: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
         """The whole picture resized to the model's size, no crop, then normalisation; a letterbox keeps its shape."""
         if self.rule == "letterbox":
             return self.from_image(picture, out)
-        return self._normalised(picture if self.size is None else self._resized(picture, self.size), out)
+        return self._normalised(self.filtered(picture if self.size is None else self._resized(picture, self.size)), out)
 
     @property
     def form(self) -> InputForm | None:
@@ -172,16 +172,17 @@ class ImagePreprocessing:
         shape = (self._depth, *self.size) if self.layout == "nchw" else (*self.size, self._depth)
         return InputForm(shape, np.dtype(self.dtype))
 
-    def from_crops(self, image: Image) -> dict[str, NDArray[np.generic]]:
+    def from_crops(self, image: Image) -> Mapping[str, NDArray[np.generic]]:
         """Ten inputs: what the model sees, as large a part in each corner, and all five mirrored.
 
         Corners are those of the resized image for ``shorter`` and of the image for ``crop``. Where the model sees the whole
         image, windows of 7/8 of its sides are preprocessed by the model's own rule.
         """
-        mirrored = (..., slice(None, None, -1)) if self.layout == "nchw" else (slice(None), slice(None, None, -1))
         if self.rule != "shorter" or self.clahe or self.denoise:
-            five = self._five(image)
-            return five | {f"mirrored {name}": view[mirrored] for name, view in five.items()}
+            five = {name: self.filtered(view) for name, view in self._five(image).items()}
+            mirror_images = {f"mirrored {name}": view[:, ::-1] for name, view in five.items()}
+            return LazyInputs(five | mirror_images, self._normalised)
+        mirrored = (..., slice(None, None, -1)) if self.layout == "nchw" else (slice(None), slice(None, None, -1))
         # the views overlap and each pixel is normalised alone, so all are normalised and mirrored before they are cut out
         frame = self._frame(*image.shape[:2])
         values = self._normalised(self._resized(frame.taken_from(image), frame.resized))
@@ -270,25 +271,24 @@ class ImagePreprocessing:
             case "none":
                 return whole(height, width, (height, width))
 
-    def _five(self, image: Image) -> dict[str, NDArray[np.generic]]:
-        """The model's own input, and those of as large a part in each corner."""
+    def _five(self, image: Image) -> dict[str, Image]:
+        """What the model sees of the image, and as large a part in each corner."""
         height, width = image.shape[:2]
         frame = self._frame(height, width)
         match self.rule:
             case "shorter":
                 resized = self._resized(frame.taken_from(image), frame.resized)
                 starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
-                views = {name: part_of(resized, start, self._size) for name, start in starts.items()}
+                return {name: part_of(resized, start, self._size) for name, start in starts.items()}
             case "crop":
                 starts = {"centre": frame.start, **corners_within((height, width), frame.size)}
                 squares = {name: part_of(image, start, frame.size) for name, start in starts.items()}
-                views = {name: self._resized(square, self._size) for name, square in squares.items()}
+                return {name: self._resized(square, self._size) for name, square in squares.items()}
             case _:
                 window = max(1, round(WINDOW * height)), max(1, round(WINDOW * width))
                 starts = corners_within((height, width), window)
                 corners = {name: self.cut(part_of(image, start, window)) for name, start in starts.items()}
-                views = {"centre": self.cut(image), **corners}
-        return {name: self._normalised(view) for name, view in views.items()}
+                return {"centre": self.cut(image), **corners}
 
     def _cut_out(self, values: NDArray[np.generic], starts: Mapping[str, tuple[int, int]]) -> dict[str, NDArray[np.generic]]:
         """Parts of the model's size out of normalised values, which begin at these rows and columns."""
@@ -350,7 +350,6 @@ class ImagePreprocessing:
         return _equalised(picture, self.clahe) if self.clahe else picture
 
     def _normalised(self, image: Image, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
-        image = self.filtered(image)
         if self.channels == "grey":
             image = np.asarray(Pillow.fromarray(image).convert("L"))[:, :, None]
         elif self.channels == "bgr":
@@ -386,7 +385,7 @@ class ImagePreprocessing:
 def _planes(image: Image) -> Image:
     """The channels of an image one behind the other, (channels, height, width)."""
     split = getattr(sys.modules.get("cv2"), "split", None)  # loading it would cost more than it saves
-    if split is None or image.dtype != np.uint8 or image.shape[2] == 1 or image.strides[2] < 0:
+    if split is None or image.dtype != np.uint8 or image.shape[2] == 1 or min(image.strides) < 0:
         return image.transpose(2, 0, 1)
     planes = np.empty((image.shape[2], *image.shape[:2]), np.uint8)
     split(image, [*planes])

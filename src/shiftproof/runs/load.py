@@ -132,21 +132,29 @@ class _StoredScores:
 
     def labelled(self, samples: Sequence[Sample], arrays: Mapping[str, NDArray[Any]]) -> Predictions:
         """Rows of the store with the labels that the dataset has now."""
-        model = self.located.model
-        predictions = Predictions(
-            ids=samples.ids if is_long(samples) else tuple(ids_of(samples)),
-            labels=padded_labels(samples),
-            gives=self.gives,
-            top5=Top5(*(_rows_of(arrays, name, model) for name in TOP5)),
-            classes=model.classes,
-            logits=_rows_of(arrays, "logits", model) if self.keep in ("logits", "features") else None,
-            features=arrays.get("features"),
-            extra=arrays.get("extra"),
+        said = dataclasses.replace(
+            unprojected(samples, arrays, self.located.model, self.gives, self.keep),
             head=self.head,
-            facts=facts_of(samples),
             skipped_images=self.located.skipped_images,
         )
-        return predictions if self.space is None else self.space.project(predictions)
+        return said if self.space is None else self.space.project(said)
+
+
+def unprojected(
+    samples: Sequence[Sample], arrays: Mapping[str, NDArray[Any]], model: StoredModel, gives: Gives, keep: Keep
+) -> Predictions:
+    """Rows as they are stored, with labels in the classes of the dataset and scores in those of the model."""
+    return Predictions(
+        ids=samples.ids if is_long(samples) else tuple(ids_of(samples)),
+        labels=padded_labels(samples),
+        gives=gives,
+        top5=Top5(*(_rows_of(arrays, name, model) for name in TOP5)),
+        classes=model.classes,
+        logits=_rows_of(arrays, "logits", model) if keep in ("logits", "features") else None,
+        features=arrays.get("features"),
+        extra=arrays.get("extra"),
+        facts=facts_of(samples),
+    )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from shiftproof import catalog
 from shiftproof.cores import batches_in_memory
 from shiftproof.datasets.label_spaces import Scoring
@@ -40,6 +42,7 @@ from shiftproof.types import (
     FoundObjects,
     ImageSource,
     Keep,
+    Logits,
     Model,
     ModelRef,
     ObjectDetector,
@@ -158,6 +161,14 @@ Chosen: TypeAlias = Mapping[Condition, Collection[str] | None]
 """Conditions, each with the ids of the images it is wanted for; None for all of them."""
 
 
+@dataclass(frozen=True)
+class FollowUp:
+    """Further conditions of those images whose logits under the first one ask for it."""
+
+    conditions: Sequence[Condition]
+    asked: Callable[[Sequence[str], Logits], Sequence[Sample]]  # those of the images with these ids
+
+
 def fill_conditions(
     model: Model,
     images: Dataset,
@@ -170,11 +181,13 @@ def fill_conditions(
     workers: Workers | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
+    follow_up: FollowUp | None = None,
 ) -> Tally:
     """Predicts and stores what is missing under many conditions; each image is decoded once for all of them.
 
     `keep` is what is stored of each prediction where that is not as the settings say; `workers` are processes of the
-    caller's, `engine` runs the model elsewhere.
+    caller's, `engine` runs the model elsewhere. A `follow_up` of one condition, whose logits are kept, spares images the
+    second decoding. It is left to another call, in the same batches, where something was stored before, or on an engine.
     """
     keep = keep or settings.keep or ("boxes" if isinstance(model, ObjectDetector) else "top5")
     for condition in chosen:
@@ -223,7 +236,11 @@ def fill_conditions(
             total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
             progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
         writer.together = batches_together(at_once) if engine is None else 1
-        jobs = _jobs(plans, images, model.preprocessing, batch_size, writer.together)
+        if follow_up is not None and (engine is not None or not _is_new(plans, follow_up, writer)):
+            follow_up = None
+        jobs = _jobs(plans, images, model.preprocessing, batch_size, writer.together, again=follow_up is not None)
+        if follow_up is not None:
+            jobs = _FollowedJobs(jobs, follow_up, images, model.preprocessing, batch_size)
         with writer, ExitStack() as stack:
             if engine is None:
                 committed = _predict_here(workers or settings.workers, model, images, writer, jobs, at_once)
@@ -235,7 +252,7 @@ def fill_conditions(
                 if settings.strict and now_skipped:
                     raise _refusal(now_skipped[0])
                 skipped += now_skipped
-                if progress:
+                if progress and job.conditions[0] in plans:
                     progress.advance(len(job.ids))
         if progress:
             progress.end()
@@ -250,12 +267,71 @@ def _predict_here(
     # rows are committed in a thread of their own, one batch at a time, while the next ones are handed out
     with worker_pool(workers, model.preprocessing, images) as pool, ThreadPoolExecutor(1, "commit") as committing:
         last: tuple[Job, Future[list[SkippedImage]]] | None = None
-        for job, read, outputs in run_model(pool, jobs, writer.run, at_once):
+        for job, read, outputs in _run_followed(pool, jobs, writer.run, at_once):
             before, last = last, (job, committing.submit(writer.write, job, read, outputs))
             if before is not None:
                 yield before[0], before[1].result()
         if last is not None:
             yield last[0], last[1].result()
+
+
+def _is_new(plans: Mapping[Condition, Plan], follow_up: FollowUp, writer: RowWriter) -> bool:
+    """Whether nothing was stored: whole blocks follow, as of a run that was never stopped."""
+    stored = (writer.stored(condition).contents(writer.keep) for condition in follow_up.conditions)
+    return not any(plan.done for plan in plans.values()) and not any(one.rows or one.skipped for one in stored)
+
+
+class _FollowedJobs:
+    """Jobs of one condition; each block of images that the follow-up asks for comes between them as soon as it is whole."""
+
+    def __init__(
+        self, jobs: Iterator[Job], follow_up: FollowUp, images: Dataset, preprocessing: Preprocessing, batch_size: int
+    ) -> None:
+        self._jobs, self._follow_up = jobs, follow_up
+        self._images, self._preprocessing, self._batch_size = images, preprocessing, batch_size
+        self._asked: list[Sample] = []
+        self._next: deque[Job] = deque()
+
+    def __iter__(self) -> _FollowedJobs:
+        return self
+
+    def __next__(self) -> Job:
+        return self._next.popleft() if self._next else next(self._jobs)
+
+    def hear(self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None) -> None:
+        """Takes up what the outcome of a job asks for; jobs are told of in their order."""
+        if outputs is None or job.conditions[0] in self._follow_up.conditions:
+            return
+        ids = [image_id for image_id, seen in zip(job.ids, read, strict=True) if not seen.reason]
+        valid = np.flatnonzero(outputs.valid).tolist()
+        self._asked += self._follow_up.asked([ids[place] for place in valid], outputs.arrays(valid)["logits"])
+        while len(self._asked) >= self._batch_size:
+            self._take_block()
+
+    def take_rest(self) -> bool:
+        """Takes up the last block, which is not whole; whether there are jobs left."""
+        self._take_block()
+        return bool(self._next)
+
+    def _take_block(self) -> None:
+        block, self._asked = self._asked[: self._batch_size], self._asked[self._batch_size :]
+        pairs = [(sample, condition) for condition in self._follow_up.conditions for sample in block]
+        self._next += _mixed_jobs(pairs, _made_once(self._images), self._preprocessing, self._batch_size, again=True)
+
+
+def _run_followed(
+    pool: Workers, jobs: Iterator[Job], run: Callable[[Block[Job]], BatchOutputs | None], at_once: int
+) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
+    """As of `run_model`, with the jobs that follow from others."""
+    if not isinstance(jobs, _FollowedJobs):
+        yield from run_model(pool, jobs, run, at_once)
+        return
+    while True:
+        for job, read, outputs in run_model(pool, jobs, run, at_once):
+            jobs.hear(job, read, outputs)
+            yield job, read, outputs
+        if not jobs.take_rest():
+            return
 
 
 FEW_AT_ONCE = 4
@@ -294,7 +370,13 @@ def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Con
 
 
 def _jobs(
-    plans: Mapping[Condition, Plan], images: Dataset, preprocessing: Preprocessing, batch_size: int, together: int
+    plans: Mapping[Condition, Plan],
+    images: Dataset,
+    preprocessing: Preprocessing,
+    batch_size: int,
+    together: int,
+    *,
+    again: bool = False,
 ) -> Iterator[Job]:
     """Block after block of the dataset, each under all its conditions while its pictures are remembered.
 
@@ -303,7 +385,7 @@ def _jobs(
     committed together.
     """
     places = sorted({place for plan in plans.values() for place in plan.blocks})
-    again = len(plans) > 1
+    again = again or len(plans) > 1
     together = min(together, _blocks_remembered(plans, batch_size) if all(plan.whole for plan in plans.values()) else 1)
     for start in range(0, len(places), together):
         scattered: list[tuple[Sample, Condition]] = []
@@ -315,9 +397,20 @@ def _jobs(
                     yield _job([(sample, condition) for sample in block], source, preprocessing, again)
                 else:
                     scattered += [(sample, condition) for sample in block]
-        scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
-        for start in range(0, len(scattered), batch_size):
-            yield _job(scattered[start : start + batch_size], source, preprocessing, again)
+        yield from _mixed_jobs(scattered, source, preprocessing, batch_size, again)
+
+
+def _mixed_jobs(
+    pairs: Sequence[tuple[Sample, Condition]],
+    source: Callable[[Sample], ImageSource],
+    preprocessing: Preprocessing,
+    batch_size: int,
+    again: bool,
+) -> Iterator[Job]:
+    """Full batches of several conditions, an image after the other, so that few pictures need be remembered."""
+    in_order = sorted(pairs, key=lambda pair: pair[0].id)
+    for start in range(0, len(in_order), batch_size):
+        yield _job(in_order[start : start + batch_size], source, preprocessing, again)
 
 
 def _blocks_remembered(conditions: Iterable[Condition], batch_size: int) -> int:

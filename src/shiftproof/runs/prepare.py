@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from inspect import signature
 from typing import NamedTuple, cast
 
@@ -25,7 +25,9 @@ from shiftproof.types import (
     Dataset,
     Image,
     ImageSource,
+    InputForm,
     Inputs,
+    LazyInputs,
     PlacingPreprocessing,
     Preprocessing,
     Sample,
@@ -69,13 +71,15 @@ class Read(NamedTuple):
 def prepare(job: Job) -> tuple[Batch, list[Read]]:
     """The input of every readable image, in order, and what became of each image."""
     arrays: Arrays = []
-    room = _room(job)  # each input is written to its place in the batch at once
+    abilities = _abilities_of(job.preprocessing)
+    form = abilities.form
+    # each input is written to its place in the batch at once
+    room = None if form is None else room_for((len(job.ids), *form.shape), form.dtype)
     read: list[Read] = []
     # once an image, which may be there under many conditions
     sources = dict(zip(job.ids, job.sources, strict=True))
     fetch_images(sources.values())
     stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
-    cropping = _Cropping.of(job)
     for image_id, source, condition in zip(job.ids, job.sources, job.conditions, strict=True):
         stamp, reason = stamps[image_id], None
         size: tuple[int, int] | None = None
@@ -86,11 +90,14 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
             if told not in (None, digest):
                 stamp, digest = None, told
                 raise UnreadableImage(NOT_AS_TOLD)
+            out = None if room is None else room[len(arrays)]
             if condition.picture in CROPS:
-                arrays.append(_crop_of(image_id, source, data, digest, condition, job, cropping))
+                crop = _placed(_crops_of(image_id, source, data, digest, job, abilities), condition.picture, out)
+                if room is not None and crop is not out:  # of another form than other inputs
+                    room, arrays = None, [array.copy() for array in arrays]
+                arrays.append(crop)
             else:
                 picture = _picture_of(image_id, source, data, digest, condition, job)
-                out = None if room is None else room[len(arrays)]
                 arrays.append(_input_of(image_id, picture, condition, job.preprocessing, out))
                 size = picture.shape[:2]
         except UnreadableImage as error:
@@ -102,17 +109,40 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
     return arrays if room is None else room[: len(arrays)], read
 
 
-def _room(job: Job) -> Inputs | None:
-    """Memory for the whole batch; None where its inputs are of unknown size, or crops that are made together."""
-    preprocessing = job.preprocessing
-    if any(condition.picture in CROPS for condition in job.conditions):
-        return None
-    if not isinstance(preprocessing, PlacingPreprocessing) or not _places_inputs(type(preprocessing)):
-        return None
-    form = preprocessing.form
-    if form is None:
-        return None
-    return room_for((len(job.ids), *form.shape), form.dtype)
+class _Abilities:
+    """What a preprocessing can do, asked once for many batches: protocols are slow to check."""
+
+    def __init__(self, preprocessing: Preprocessing) -> None:
+        self.preprocessing = preprocessing
+
+    @cached_property
+    def rule(self) -> str:
+        """What its inputs depend on."""
+        return repr(self.preprocessing)
+
+    @cached_property
+    def form(self) -> InputForm | None:
+        """The form of every input; None where it is not known, or inputs are only returned, not placed."""
+        placing = self.preprocessing
+        places = isinstance(placing, PlacingPreprocessing) and _places_inputs(type(placing))
+        return cast(PlacingPreprocessing, placing).form if places else None
+
+    @cached_property
+    def cropping(self) -> CroppingPreprocessing:
+        if not isinstance(self.preprocessing, CroppingPreprocessing):
+            raise BadInput("the model has a preprocessing of its own, which has no corner crops")
+        return self.preprocessing
+
+
+_lately: _Abilities | None = None
+
+
+def _abilities_of(preprocessing: Preprocessing) -> _Abilities:
+    global _lately
+    known = _lately
+    if known is None or known.preprocessing is not preprocessing:
+        known = _lately = _Abilities(preprocessing)
+    return known
 
 
 @cache
@@ -178,32 +208,28 @@ def _picture_of(
     return picture
 
 
-class _Cropping(NamedTuple):
-    """What makes the ten crops of a job, asked once a batch; None and nothing where it makes none."""
-
-    preprocessing: CroppingPreprocessing | None
-    rule: str
-
-    @classmethod
-    def of(cls, job: Job) -> _Cropping:
-        if not any(condition.picture in CROPS for condition in job.conditions):
-            return cls(None, "")
-        preprocessing = job.preprocessing
-        return cls(preprocessing if isinstance(preprocessing, CroppingPreprocessing) else None, repr(preprocessing))
-
-
-def _crop_of(
-    image_id: str, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job, how: _Cropping
-) -> Inputs:
-    """The input of one of the ten crops; all are made together, since the others are mostly needed next."""
-    key = (image_id, digest, how.rule)
+def _crops_of(
+    image_id: str, source: ImageSource, data: bytes | None, digest: str, job: Job, abilities: _Abilities
+) -> Mapping[str, Inputs]:
+    """The inputs of the ten crops, made together, since the others are mostly needed next."""
+    key = (image_id, digest, abilities.rule)
     crops = _cache.crops(key) if job.again else None
     if crops is None:
-        if how.preprocessing is None:
-            raise BadInput("the model has a preprocessing of its own, which has no corner crops")
-        crops = how.preprocessing.from_crops(_decoded(source, data, job.preprocessing))
+        whole = _cache.take_picture((image_id, digest, "image", job.preprocessing.decoder)) if job.again else None
+        crops = abilities.cropping.from_crops(_decoded(source, data, job.preprocessing) if whole is None else whole)
         _cache.keep_crops(key, crops)
-    return crops[condition.picture]
+    return crops
+
+
+def _placed(crops: Mapping[str, Inputs], name: str, out: Inputs | None) -> Inputs:
+    """One of the crops, in its place where there is one for inputs of its form."""
+    if out is not None and isinstance(crops, LazyInputs):
+        return crops.place(name, out)
+    crop = crops[name]
+    if out is None or (crop.shape, crop.dtype) != (out.shape, out.dtype):
+        return crop
+    out[...] = crop
+    return out
 
 
 def _decoded(source: ImageSource, data: bytes | None, preprocessing: Preprocessing) -> Image:
@@ -252,6 +278,13 @@ class _Cache:
                 self._held += picture.nbytes
             while self._held > CACHED_BYTES and len(self._pictures) > 1:
                 self._held -= self._pictures.popitem(last=False)[1].nbytes
+
+    def take_picture(self, key: tuple[str, ...]) -> Image | None:
+        """A picture that is not needed again."""
+        with self._lock:
+            picture = self._pictures.pop(key, None)
+            self._held -= 0 if picture is None else picture.nbytes
+            return picture
 
     def crops(self, key: tuple[str, ...]) -> Mapping[str, Inputs] | None:
         with self._lock:

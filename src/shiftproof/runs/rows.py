@@ -232,15 +232,18 @@ class StoredRun:
             if len(left) == before:
                 raise StoreError(f"{before} rows have gone from {self.folder}; predict again")
 
-    def seal(self) -> None:
-        """Joins small files into large ones, every row once, and brings them to disk.
+    def seal(self, rest: Rows | None = None, keep: Keep = "top5") -> None:
+        """Joins small files into large ones, every row once, and brings them to disk; with the `rest`, which is in no file.
 
         A kill between writing and deleting leaves rows twice, which is harmless, until the next run that writes some.
         """
+        if rest is not None and not self.folder.is_dir():
+            self.append(rest, keep)
+            return
         with suppress(FileNotFoundError), alone(self.folder, wait=True):
-            self._seal()
+            self._seal(rest, keep)
 
-    def _seal(self) -> None:
+    def _seal(self, rest: Rows | None, keep: Keep) -> None:
         known = KnownRows()
         joinable: dict[Keep, list[Joinable]] = {}
         held: Counter[Keep] = Counter()  # bytes of these
@@ -263,19 +266,25 @@ class StoredRun:
                 if held[about.keep] >= SEALED_BYTES:
                     held[about.keep] = 0
                     self._join(joinable.pop(about.keep), about.keep)
-        for keep, some in joinable.items():
-            self._join(some, keep)
+        if rest is not None:
+            pairs = list(zip(rest.ids, rest.digests, strict=True))
+            fresh = known.add(AboutRows(keep, pairs, [*rest.skipped]))
+            rest = rest if len(fresh) == len(pairs) else _taken(rest, fresh)
+            joinable.setdefault(keep, []).append(Joinable(None, rest, True))
+        for kept, some in joinable.items():
+            self._join(some, kept)
 
     def _join(self, some: Sequence[Joinable], keep: Keep) -> None:
         """Puts the rows of these files into one in place of them; a file alone, of rows that no other holds, stays."""
-        if len(some) == 1 and not some[0].doubled:
+        if len(some) == 1 and not some[0].doubled and some[0].path is not None:
             self._sync(some[0].path)
             return
         joined = joined_rows([one.rows for one in some])
         if joined is not None and (joined.ids or joined.skipped):
             self.append(dataclasses.replace(joined, skipped=list(dict.fromkeys(joined.skipped))), keep)
         for one in some:
-            one.path.unlink(missing_ok=True)
+            if one.path is not None:
+                one.path.unlink(missing_ok=True)
 
     def _sync(self, path: Path) -> None:
         if path.stem.endswith(f"-{self._writer}") and not is_url(path):
@@ -580,9 +589,9 @@ def rows_array(file: Chunk, name: str, rows: int, classes: int | None = None) ->
 class Joinable(NamedTuple):
     """A file that may be joined with others, and those of its rows that no file before it holds."""
 
-    path: Path
+    path: Path | None  # None: they are in no file yet
     rows: Rows
-    doubled: bool  # whether it has others
+    doubled: bool  # whether the file has others
 
 
 def _rows_in(file: Chunk, about: AboutRows) -> Rows:

@@ -47,7 +47,7 @@ def fill_from_features(
             for rows in other.walk(wanted, "features"):
                 features = rows.arrays["features"].astype(np.float32, copy=False)
                 outputs = Outputs(features @ head.weights.T + head.bias, features)
-                arrays = ClassOutputs(outputs, model.gives, keep, "float32").arrays(np.arange(len(rows.ids)))
+                arrays = ClassOutputs(outputs, model.gives, keep, "float32").arrays(range(len(rows.ids)))
                 run.append(Rows(rows.ids, rows.digests, arrays), keep)
                 written += len(rows.ids)
             if wanted:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from shiftproof.places import is_url
 from shiftproof.runs.load import digests_of
 from shiftproof.runs.prepare import Job, Read
 from shiftproof.runs.records import StoredModel
-from shiftproof.runs.rows import PER_BOX, PER_IMAGE, Rows, StoredRun, joined_rows
+from shiftproof.runs.rows import PER_BOX, PER_IMAGE, TOP5, Rows, StoredRun, joined_rows
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Batch, Block
 from shiftproof.types import (
@@ -32,6 +32,7 @@ from shiftproof.types import (
     Gives,
     Inputs,
     Keep,
+    Logits,
     Model,
     ObjectDetector,
     Outputs,
@@ -53,11 +54,22 @@ GATHERED_AWAY = 1024
 LATELY = 4096
 """Digests of images that need not be told to the store once more."""
 
+NO_NUMBER = "the model output NaN"
+
 RECORDED_BLOCK = 4096
 """Recorded images whose boxes go into one file."""
 
 Sizes: TypeAlias = Sequence[tuple[int, int]]
 """Height and width of each image before preprocessing."""
+
+
+@dataclass
+class _Waiting:
+    """Rows of a condition that wait for others."""
+
+    rows: list[Rows] = field(default_factory=list)
+    count: int = 0
+    number: int | None = None  # of the first of them
 
 
 class RowWriter:
@@ -75,12 +87,11 @@ class RowWriter:
     ) -> None:
         self._model, self._store, self.keep, self.precision = model, store, keep, precision
         self._run_batch = runner_of(model, keep, precision)
+        self._gives = None if isinstance(model, ObjectDetector) else model.gives
         self._away = is_url(store.root)
         self._sealed, self._own_digests = sealed, own_digests  # a database is no good on a file system of many machines
         self._runs: dict[Condition, StoredRun] = {}
-        self._waiting: dict[Condition, list[Rows]] = {}
-        self._gathered: Counter[Condition] = Counter()  # rows that wait
-        self._numbers: dict[Condition, int] = {}  # of the first of them
+        self._waiting: dict[Condition, _Waiting] = {}
         self._whole: list[Condition] = []  # of batches that wait for others
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
@@ -93,9 +104,10 @@ class RowWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self.commit_waiting()
         if kind is None:
             self._finish()
+        else:
+            self.commit_waiting()
 
     def stored(self, condition: Condition) -> StoredRun:
         """The rows of the model under a condition."""
@@ -124,19 +136,27 @@ class RowWriter:
         places: dict[Condition, list[int]] = {}
         for place, condition in enumerate(job.conditions):
             places.setdefault(condition, []).append(place)
-        given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
-        skipped: list[SkippedImage] = []
+        given = [*accumulate((not seen.reason for seen in read), initial=-1)][1:]  # places in the model's batch
+        valid = [] if outputs is None else outputs.valid.tolist()
+        reasons = [seen.reason or ("" if valid[place] else NO_NUMBER) for seen, place in zip(read, given, strict=True)]
         for condition, mine in places.items():
-            images = [(job.ids[place], read[place], given[place]) for place in mine]
-            rows, now_skipped = self._rows_of(images, outputs)
-            skipped += now_skipped
-            self._waiting.setdefault(condition, []).append(rows)
-            self._gathered[condition] += len(rows.ids)
-            if number is not None:
-                self._numbers.setdefault(condition, number)
+            good = [place for place in mine if not reasons[place]]
+            # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
+            lasting = [(job.ids[place], read[place].digest or "", reasons[place]) for place in mine if reasons[place]]
+            rows = Rows(
+                [job.ids[place] for place in good],
+                [read[place].digest or "" for place in good],
+                outputs.arrays([given[place] for place in good]) if outputs is not None and good else {},
+                [entry for entry in lasting if entry[1]],
+            )
+            waiting = self._waiting.get(condition)
+            if waiting is None:
+                waiting = self._waiting[condition] = _Waiting(number=number)
+            waiting.rows.append(rows)
+            waiting.count += len(rows.ids)
             if len(places) == 1 and number is None and not self._away:
                 self._whole.append(condition)
-            elif self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
+            elif waiting.count >= (GATHERED_AWAY if self._away else GATHERED):
                 self._commit(condition)
         if len(self._whole) >= self.together:
             for condition in dict.fromkeys(self._whole):
@@ -145,25 +165,7 @@ class RowWriter:
         if time.monotonic() - self._committed > PATIENCE:
             self.commit_waiting()
         self._remember((seen.stamp, seen.digest) for seen in read)
-        return skipped
-
-    def _rows_of(
-        self, images: Sequence[tuple[str, Read, int]], outputs: BatchOutputs | None
-    ) -> tuple[Rows, list[SkippedImage]]:
-        """What goes into the store of some images of a batch, each by its id, what became of it and its place there."""
-        skipped = [(key, seen.digest, seen.reason) for key, seen, _ in images if seen.reason]
-        good = [(key, seen.digest or "", place) for key, seen, place in images if not seen.reason]
-        arrays: dict[str, NDArray[Any]] = {}
-        if outputs is not None and good:
-            valid = outputs.valid
-            invalid = "the model output NaN"
-            skipped += [(key, digest, invalid) for key, digest, place in good if not valid[place]]
-            good = [one for one in good if valid[one[2]]]
-            arrays = outputs.arrays(np.array([place for _, _, place in good], int))
-        # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
-        lasting = [(key, digest, str(reason)) for key, digest, reason in skipped if digest]
-        rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
-        return rows, [SkippedImage(key, str(reason)) for key, _, reason in skipped]
+        return [SkippedImage(key, reason) for key, reason in zip(job.ids, reasons, strict=True) if reason]
 
     def note_committed(self, job: Job, read: Sequence[Read], rows: int) -> None:
         """What is to be known here of a batch whose rows another process has committed."""
@@ -172,13 +174,21 @@ class RowWriter:
         self._remember((seen.stamp, seen.digest) for seen in read)
 
     def _commit(self, condition: Condition) -> None:
-        rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.skipped])
-        self._gathered[condition] = 0
-        number = self._numbers.pop(condition, None)
+        number, rows = self._taken(condition)
         if rows is not None:
             self.stored(condition).append(rows, self.keep, number, synced=not self._sealed)
+
+    def _taken(self, condition: Condition) -> tuple[int | None, Rows | None]:
+        """What waits of a condition, as one, and its number: it is to be committed now."""
+        waiting = self._waiting.pop(condition, None) or _Waiting()
+        rows = joined_rows([some for some in waiting.rows if some.ids or some.skipped])
+        if rows is not None:
             self._touched.add(condition)
             self.written += len(rows.ids)
+            if "logits" in rows.arrays and TOP5[0] not in rows.arrays and self._gives is not None:
+                # of many rows at once, which takes a fraction of the time
+                rows = replace(rows, arrays={**ranked(rows.arrays["logits"], self._gives), **rows.arrays})
+        return waiting.number, rows
 
     def commit_waiting(self) -> None:
         """Commits what waits for others."""
@@ -190,9 +200,16 @@ class RowWriter:
     def _finish(self) -> None:
         self._remember([], least=1)
         self._introduce(None)
-        if self._sealed:
-            for condition in self._touched:
-                self.stored(condition).seal()
+        if not self._sealed or self._away:
+            self.commit_waiting()
+        try:
+            for condition in [*self._waiting, *self._touched.difference(self._waiting)] if self._sealed else ():
+                _, rows = self._taken(condition)
+                self.stored(condition).seal(rows, self.keep)
+                if time.monotonic() - self._committed > PATIENCE:
+                    self.commit_waiting()
+        finally:
+            self.commit_waiting()
 
     def _introduce(self, columns: int | None) -> None:
         """Tells the store what the model is, before its first row, and also where there is none to add."""
@@ -223,7 +240,7 @@ class BatchOutputs(Protocol):
     def valid(self) -> NDArray[np.bool_]:
         """Which images have no NaN among their outputs, (images,)."""
 
-    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+    def arrays(self, places: Sequence[int]) -> dict[str, NDArray[Any]]:
         """What is stored of the images at these places of the batch."""
 
     def reduced(self) -> BatchOutputs:
@@ -269,37 +286,51 @@ class ClassOutputs:
     def columns(self) -> int:
         return int(self.outputs.scores.shape[1])
 
-    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+    def arrays(self, places: Sequence[int]) -> dict[str, NDArray[Any]]:
         return {name: rows[places] for name, rows in self._rows.items()}
 
     def reduced(self) -> StoredOutputs:
-        return StoredOutputs(self.columns, self.valid, self._rows)
+        # the five best follow from logits in full precision, and are found when rows are committed
+        follow = self.precision == "float32" and self.keep in ("logits", "features")
+        return StoredOutputs(self.columns, self.valid, self._kept if follow else self._rows)
 
-    # both are found once: rows of a batch that belong to many conditions are stored one by one
+    # all are found once: rows of a batch that belong to many conditions are stored one by one
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
         scores, extra = self.outputs.scores, self.outputs.extra
+        if extra is None and scores.size and not np.isnan(scores.max()):
+            return np.ones(len(scores), bool)
         values = scores if extra is None else np.concatenate([scores, extra], axis=1)
         return np.asarray(~np.isnan(values).any(axis=1))
 
     @cached_property
     def _rows(self) -> dict[str, NDArray[Any]]:
-        outputs = self.outputs
-        scores = outputs.scores if self.valid.all() else np.where(self.valid[:, None], outputs.scores, 0)
-        top5 = to_top5(scores, self.gives)
-        rows: dict[str, NDArray[Any]] = {
-            "top5_classes": top5.classes.astype(np.int32),
-            "top5_scores": top5.scores.astype(np.float32),
-            "log_total": top5.log_total.astype(np.float32),
-        }
+        return {**ranked(self._scores, self.gives), **self._kept}
+
+    @cached_property
+    def _scores(self) -> Logits:
+        scores = self.outputs.scores
+        return scores if self.valid.all() else np.where(self.valid[:, None], scores, 0)
+
+    @cached_property
+    def _kept(self) -> dict[str, NDArray[Any]]:
+        """What is stored beside the five best."""
+        outputs, rows = self.outputs, dict[str, NDArray[Any]]()
         if self.keep in ("logits", "features"):
-            rows["logits"] = _stored_as(scores, self.precision)
+            rows["logits"] = _stored_as(self._scores, self.precision)
         if self.keep == "features" and outputs.features is not None:
             rows["features"] = _stored_as(outputs.features, self.precision)
         if outputs.extra is not None:
             rows["extra"] = outputs.extra.astype(np.float32)  # few numbers, so whole ones whatever is kept of the others
         return rows
+
+
+def ranked(scores: Logits, gives: Gives) -> dict[str, NDArray[Any]]:
+    """What is stored of the five best classes."""
+    top5 = to_top5(scores, gives)
+    columns = (top5.classes.astype(np.int32), top5.scores.astype(np.float32), top5.log_total.astype(np.float32))
+    return dict(zip(TOP5, columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -310,7 +341,9 @@ class StoredOutputs:
     valid: NDArray[np.bool_]
     rows: Mapping[str, NDArray[Any]]
 
-    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+    def arrays(self, places: Sequence[int]) -> dict[str, NDArray[Any]]:
+        if len(places) == 1:  # as of many conditions in a batch; several times as fast as by a list
+            return {name: rows[places[0] : places[0] + 1].copy() for name, rows in self.rows.items()}
         return {name: rows[places] for name, rows in self.rows.items()}
 
     def reduced(self) -> StoredOutputs:
@@ -344,10 +377,10 @@ class BoxOutputs:
     def reduced(self) -> BoxOutputs:
         return self
 
-    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
-        found = [self.found[place] for place in places.tolist()]
+    def arrays(self, places: Sequence[int]) -> dict[str, NDArray[Any]]:
+        found = [self.found[place] for place in places]
         of_images = (
-            np.array([self.sizes[place] for place in places.tolist()], np.int32).reshape(-1, 2),
+            np.array([self.sizes[place] for place in places], np.int32).reshape(-1, 2),
             np.array([len(one.scores) for one in found], np.int32),
         )
         of_boxes = (
@@ -374,6 +407,8 @@ def _stacked(batch: Batch, places: Sequence[int]) -> Inputs:
 
 def _stored_as(values: NDArray[np.floating], precision: Precision) -> NDArray[np.floating]:
     """The values as they go to disk; BadInput where half precision has no room for them."""
+    if precision == "float32":
+        return values.astype(np.float32)
     with np.errstate(over="ignore"):  # told below
         stored = values.astype(np.dtype(precision))
     if (np.isinf(stored) & np.isfinite(values)).any():
@@ -396,7 +431,7 @@ def record(
     for start in range(0, len(new), RECORDED_BLOCK):
         some = new[start : start + RECORDED_BLOCK]
         outputs = BoxOutputs([found[sample.id] for sample in some], [_size_of(sample) for sample in some])
-        arrays = outputs.arrays(np.arange(len(some)))
+        arrays = outputs.arrays(range(len(some)))
         run.append(Rows([sample.id for sample in some], [digests[sample.id] or "" for sample in some], arrays), "boxes")
     return len(new), [SkippedImage(key, "cannot be read") for key, digest in digests.items() if digest is None]
 

@@ -63,6 +63,7 @@ from shiftproof.types.models import Head as Head
 from shiftproof.types.models import InputForm as InputForm
 from shiftproof.types.models import Inputs as Inputs
 from shiftproof.types.models import Layout as Layout
+from shiftproof.types.models import LazyInputs as LazyInputs
 from shiftproof.types.models import Logits as Logits
 from shiftproof.types.models import ModelRef as ModelRef
 from shiftproof.types.models import OutputKind as OutputKind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -129,7 +129,31 @@ class CroppingPreprocessing(Preprocessing, Protocol):
     """One that can also take the crops of ten-crop evaluation."""
 
     def from_crops(self, image: Image) -> Mapping[str, NDArray[np.generic]]:
-        """The inputs of the ten `CROPS` by their names; the first is what `from_image` gives."""
+        """The inputs of the ten `CROPS` by their names, perhaps `LazyInputs`; the first is what `from_image` gives."""
+
+
+class LazyInputs(Mapping[str, NDArray[np.generic]]):
+    """Inputs by name, made of their pictures when they are asked for: at once in their place in a batch, without a copy."""
+
+    def __init__(
+        self,
+        pictures: Mapping[str, Image],
+        normalised: Callable[[Image, NDArray[np.generic] | None], NDArray[np.generic]],
+    ) -> None:
+        self._pictures, self._normalised = pictures, normalised
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        return self.place(name, None)
+
+    def place(self, name: str, out: NDArray[np.generic] | None) -> NDArray[np.generic]:
+        """One of the inputs, written into `out` and returned, where given."""
+        return self._normalised(self._pictures[name], out)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pictures)
+
+    def __len__(self) -> int:
+        return len(self._pictures)
 
 
 @runtime_checkable
