@@ -59,6 +59,12 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_runs(own_cache: Path) -> Path:
+    """A store for the tests on real photos, in all processes: what they ask alike is answered once."""
+    return own_cache / "runs"
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     # first the one without a window, for a third of the time; Playwright itself takes it where it brings a browser
     chromium = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
