@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
 from PIL import Image as Pillow
 
 from command import Said, Shiftproof
@@ -33,6 +34,20 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+
+    @pytest.hookimpl
+    def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Tells the controller what a test came to, and of its set-up and teardown only where these failed or skipped it.
+
+        Of six messages a test two are left: to send and to read them takes longer than the smallest tests.
+        """
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            if report.when == "call" or not report.passed:
+                item.ihook.pytest_runtest_logreport(report=report)
+        return True
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,6 +71,12 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("SHIFTPROOF_TEST_DATA is not set: no real photos to test with")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real_runs(own_cache: Path) -> Path:
+    """A store for the tests on real photos, in all processes: what they ask alike is answered once."""
+    return own_cache / "runs"
 
 
 @pytest.fixture(scope="session")

@@ -40,9 +40,17 @@ LEVELS = (
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All below a node, at any depth; nothing is imported in an expression, and most of a module is expressions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from statements(child)
+
+
 def imported_parts(text: str) -> Iterator[str]:
     """The parts of the package that a module imports, wherever in it and in whichever form."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "shiftproof":
@@ -65,6 +73,8 @@ def test_no_part_imports_one_above_it() -> None:
 def test_an_import_against_the_direction_would_be_noticed() -> None:
     assert upward("metrics", "def late():\n    from shiftproof.studies.base import CleanStudy") == ["studies"]
     assert upward("datasets", "from shiftproof.models import load_model") == ["models"]
+    nested = "try: ...\nexcept OSError:\n  match 1:\n    case 1:\n      with x as y:\n        from shiftproof import models"
+    assert upward("datasets", nested) == ["models"]
     assert upward("metrics", "from shiftproof import __version__, studies") == ["studies"]
     assert upward("metrics", "import shiftproof.studies.base as base") == ["studies"]
     assert upward("reports", "from shiftproof.studies.evidence import verdicts") == ["studies"]

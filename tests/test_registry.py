@@ -124,6 +124,20 @@ def test_where_torch_is_there_the_library_that_is_missing_is_named(
         load_model(spec)
 
 
+@pytest.mark.parametrize("missing", ["cv2", "numba"])
+def test_a_library_that_changes_pixels_is_missed_before_the_first_picture(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from shiftproof.runs.prepare import check_condition
+    from shiftproof.types import Condition
+
+    fog = Condition("fog", 1)
+    check_condition(fog)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtra, match=r"corruption 'fog' needs: pip install 'shiftproof\[corruptions\]'"):
+        check_condition(fog)
+
+
 def test_a_users_file_that_imports_what_no_extra_brings_is_told(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     from shiftproof.models import load_model

@@ -14,7 +14,6 @@ from mixtures import draw_mixture
 from shiftproof.curation.project import load_project
 from shiftproof.datasets.image_list import some_of
 from shiftproof.metrics import is_correct
-from shiftproof.types import Dataset
 from toys import save_colour_network
 
 DOG, TABBY = "n02084071", "n02123045"
@@ -133,38 +132,22 @@ def test_mistakes_are_one_sentence(shiftproof: Shiftproof, typed: tuple[str, ...
 
 @pytest.mark.real
 def test_other_models_do_worse_on_what_survives_than_on_any_of_two_hundred_random_sets(
-    shiftproof: Shiftproof, real_data: Path
+    shiftproof: Shiftproof, real_data: Path, real_runs: Path
 ) -> None:
     photos, models = real_data / "ilsvrc-sample-1000", real_data / "models"
     mobilenet = f"onnx:{models}/mobilenetv2_int8_torchvision.onnx?preprocess=imagenet,size=244"
-    asked = (
-        "curate",
-        "adversarial",
-        photos,
-        "hard",
-        "--filter",
-        "lite:0",
-        "--filter",
-        mobilenet,
-        "--limit",
-        "300",
-        "--json",
-    )
-    told = json.loads(shiftproof(*asked).out)
+    filters = ("--filter", "lite:0", "--filter", mobilenet, "--limit", "300")
+    told = json.loads(shiftproof("curate", "adversarial", photos, "hard", *filters, "--store", real_runs, "--json").out)
     assert 5 <= len(told["kept"]) <= 15, "of all thousand some thirty survive"
     images = some_of(sp.open_dataset(photos), 300)
     rng = np.random.default_rng(6)
     draws = [rng.choice(len(images.samples), len(told["kept"]), replace=False) for _ in range(200)]
     for spec, preprocess in (("lite:1", None), (f"onnx:{models}/SqueezeNet_fp16.onnx", "caffe")):
-        right = _right(sp.load_model(spec, preprocess=preprocess), images)
+        said = sp.predict(sp.load_model(spec, preprocess=preprocess), images, store=real_runs, keep="logits")
+        right = dict(zip(said.ids, is_correct(said.labels, said.top5.classes).tolist(), strict=True))
         kept = np.mean([right[image_id] for image_id in told["kept"]])
         random = [np.mean([right[images.samples[place].id] for place in drawn]) for drawn in draws]
         assert kept < min(random)
-
-
-def _right(model: sp.types.Classifier, images: Dataset) -> dict[str, bool]:
-    said = sp.predict(model, images, store="runs")
-    return dict(zip(said.ids, is_correct(said.labels, said.top5.classes).tolist(), strict=True))
 
 
 def test_photos_above_the_pixel_limit_are_skipped_unread(shiftproof: Shiftproof) -> None:

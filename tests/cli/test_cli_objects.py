@@ -166,12 +166,6 @@ def test_sizes_that_are_none_are_refused(shiftproof: Shiftproof, boxes: Path) ->
     assert "sizes should be some of 8 to 4096" in ran.err
 
 
-@pytest.fixture(scope="module")
-def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store for the tests on real photos: what they ask alike is answered once."""
-    return tmp_path_factory.mktemp("real") / "runs"
-
-
 @pytest.mark.real
 def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(
     shiftproof: Shiftproof, real_data: Path, real_runs: Path

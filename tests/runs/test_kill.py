@@ -21,7 +21,7 @@ from shiftproof.runs.load import load_predictions
 from shiftproof.runs.store import Store
 from shiftproof.types import Run
 
-BATCH = 4
+BATCH = 2
 PHOTOS = 60 * BATCH  # as many commits: enough to be in the middle of, on any machine
 
 pytestmark = pytest.mark.real

@@ -82,4 +82,5 @@ def killed(folder: Path) -> list[int | None]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"together": together, "killed": killed}[sys.argv[1]](Path(sys.argv[2]))))  # noqa: T201
+    made = Path(sys.argv[1])
+    print(json.dumps({"together": together(made), "killed": killed(made)}))  # noqa: T201

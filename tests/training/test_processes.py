@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,37 +19,40 @@ pytest.importorskip("lightning_fabric", reason="lightning-fabric is not installe
 from training.small_jobs import SmallJobs
 
 
-def exit_codes(trainings: str, folder: Path) -> list[int]:
-    """Of trainings that `training.forked` starts in the folder."""
+class Trained(NamedTuple):
+    """What trainings left in a folder, and the exit codes of their processes."""
+
+    folder: Path
+    exit_codes: dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """All trainings that `training.forked` starts: to import what they need takes it longer than most of them."""
+    folder = tmp_path_factory.mktemp("trained")
+    SmallJobs(folder)  # makes the pictures once: two processes would write the same files
     tests = Path(__file__).parent.parent
     path = os.pathsep.join([str(tests), str(tests.parent / "src"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "training.forked", trainings, str(folder)]
+    command = [sys.executable, "-m", "training.forked", str(folder)]
     said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-    codes: list[int] = json.loads(said.splitlines()[-1])
-    return codes
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    SmallJobs(tmp_path)  # makes them once: two processes would write the same files
-    return tmp_path
+    return Trained(folder, json.loads(said.splitlines()[-1]))
 
 
 @pytest.mark.real
-def test_two_processes_train_as_one_does_but_for_rounding(pictures: Path) -> None:
-    assert exit_codes("together", pictures) == [0, 0, 0]
-    one, two = (np.load(pictures / f"{name}.npz") for name in ("one", "two"))
+def test_two_processes_train_as_one_does_but_for_rounding(trained: Trained) -> None:
+    assert trained.exit_codes["together"] == [0, 0, 0]
+    one, two = (np.load(trained.folder / f"{name}.npz") for name in ("one", "two"))
     assert set(one.files) == set(two.files)
     for name in one.files:
         assert two[name] == pytest.approx(one[name], abs=1e-5)
 
 
 @pytest.mark.real
-def test_a_training_killed_at_random_moments_ends_with_the_same_weights(pictures: Path) -> None:
-    codes = exit_codes("killed", pictures)
+def test_a_training_killed_at_random_moments_ends_with_the_same_weights(trained: Trained) -> None:
+    codes, folder = trained.exit_codes["killed"], trained.folder
     assert codes.count(-signal.SIGKILL) == 10
     assert set(codes) == {0, -signal.SIGKILL}
-    whole, *parts = (np.load(path) for path in [pictures / "whole.npz", *sorted(pictures.glob("parts*.npz"))])
+    whole, *parts = (np.load(path) for path in [folder / "whole.npz", *sorted(folder.glob("parts*.npz"))])
     assert len(parts) == codes.count(0) - 1 > 0
     assert all(np.array_equal(whole[name], part[name]) for part in parts for name in whole.files)

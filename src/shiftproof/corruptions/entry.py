@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from shiftproof import catalog
@@ -168,12 +169,13 @@ def pixel_revision(condition: str) -> int:
 
 
 def check_kernels(what: str) -> None:
-    """MissingExtra now, rather than at the first picture, where the libraries that change pixels are not installed."""
-    try:
-        import shiftproof.corruptions.kernels.noise
-        import shiftproof.corruptions.kernels.weather  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise missing_extra(what, missing) from missing
+    """MissingExtra now, rather than at the first picture, where the libraries that change pixels are not installed.
+
+    They are not imported for it: who only asks what is stored of changed pictures needs none of them.
+    """
+    for library in ("numba", "cv2"):
+        if find_spec(library) is None:
+            raise missing_extra(what, ModuleNotFoundError(f"No module named {library!r}", name=library))
 
 
 def _first_line(function: Callable[..., object]) -> str:

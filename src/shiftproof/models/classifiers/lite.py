@@ -76,7 +76,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         graph=NetworkGraph(graph, "logits", "features"),
         reinitialise=partial(reinitialise_lite, graph, session_of),
         saliency={"class-activation": LazySaliency(partial(lite_saliency, graph, session_of))},
-        for_size=lambda size: session_of(partial(build_graph, variant, checkpoint, size)),
+        for_size=lambda size: session_of(partial(resized_graph, graph, size)),
     )
 
 
@@ -107,12 +107,23 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
     path = cache_folder() / "models" / f"lite{number}-{digest[:16]}-{BUILDER}.onnx"
     if path.exists():
         return path
-    graph = build_graph(number, checkpoint, (SIZES[number], SIZES[number]))
+    graph = build_graph(number, checkpoint)
     try:
         write_whole(path, graph)
     except StoreError:
         return graph
     return path
+
+
+def resized_graph(graph: Callable[[], Path | bytes], size: tuple[int, int]) -> bytes:
+    """The network for inputs of another height and width: nothing else in its graph knows of them."""
+    from shiftproof.models.classifiers.onnx_graph import loaded
+
+    model = loaded(graph())
+    height, width = model.graph.input[0].type.tensor_type.shape.dim[2:]
+    height.dim_value, width.dim_value = size
+    data: bytes = model.SerializeToString()
+    return data
 
 
 def reinitialise_lite(
@@ -240,8 +251,8 @@ def folded(tensors: Tensors, weights: str, norm: str) -> tuple[NDArray[Any], NDA
     return tensors[weights] * factor[:, None, None, None], bias - mean * factor
 
 
-def build_graph(number: int, checkpoint: Path, size: tuple[int, int]) -> bytes:
-    """The network as an ONNX graph for inputs of this height and width, in batches of any number (Tan and Le, 2019).
+def build_graph(number: int, checkpoint: Path) -> bytes:
+    """The network as an ONNX graph for inputs of its own size, in batches of any number (Tan and Le, 2019).
 
     It has two outputs, ``logits`` and the pooled ``features``.
     """
@@ -266,7 +277,7 @@ def build_graph(number: int, checkpoint: Path, size: tuple[int, int]) -> bytes:
     made = helper.make_graph(
         graph.nodes,
         f"efficientnet-lite{number}",
-        [helper.make_tensor_value_info("images", float32, ["batch", 3, *size])],
+        [helper.make_tensor_value_info("images", float32, ["batch", 3, SIZES[number], SIZES[number]])],
         [
             helper.make_tensor_value_info("logits", float32, ["batch", classes]),
             helper.make_tensor_value_info("features", float32, ["batch", features]),
