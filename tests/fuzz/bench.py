@@ -310,7 +310,6 @@ def _draw(
     seed: Seed, number: int, batch: Batch, tried: Callable[..., tuple[str, BaseException | None]], *, shrink: bool
 ) -> None:
     """Lets Hypothesis draw documents, and shrink those that fail in a new way."""
-    assert seed.documents is not None
     failing, left = False, batch.cases
 
     @hypothesis_seed(number)
@@ -322,7 +321,7 @@ def _draw(
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
     )
-    @given(seed.documents(seed.content))
+    @given(seed.similar)
     def case(payload: bytes) -> None:
         nonlocal failing, left
         key, error = tried(payload, counted=not failing and left > 0)

@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hypothesis import strategies as st
@@ -34,6 +35,12 @@ class Seed:
     @property
     def content(self) -> bytes:
         return self.files[self.target] if self.payload is None else self.payload
+
+    @cached_property
+    def similar(self) -> st.SearchStrategy[bytes]:
+        """Documents like this one; checking a strategy takes Hypothesis longer than drawing from it."""
+        assert self.documents is not None
+        return self.documents(self.content)
 
 
 ODD_NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
