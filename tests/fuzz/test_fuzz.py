@@ -23,8 +23,7 @@ def seeds_of(reader: str) -> tuple[Seed, ...]:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    for name in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
-        monkeypatch.setenv(name, "set back afterwards")
+    monkeypatch.setenv("MPLCONFIGDIR", "set back afterwards")
     return Bench(tmp_path / "bench")
 
 
