@@ -138,19 +138,19 @@ def to_bytes(levels: NDArray[np.float64]) -> Image:
 def motion(image: NDArray[np.uint8], radius: int, sigma: float, degrees: float) -> NDArray[np.uint8]:
     weights = np.array([math.exp(-(step**2) / (2 * sigma**2)) for step in range(2 * radius + 1)])
     weights /= weights.sum()
-    rows, columns = np.indices(image.shape[:2])
+    height, width = image.shape[:2]
+    margin = 2 * radius + 1
+    around = np.pad(image, [(margin, margin), (margin, margin), (0, 0)][: image.ndim], mode="edge").astype(float)
     total = np.zeros(image.shape)
     for (down, right), weight in zip(motion_places(radius, degrees), weights, strict=True):
-        y, x = np.clip(rows + down, 0, image.shape[0] - 1), np.clip(columns + right, 0, image.shape[1] - 1)
-        total += weight * image[y, x]
+        total += weight * around[margin + down :, margin + right :][:height, :width]
     sixteen_bits = np.floor(total * 257 + 0.5)  # what ImageMagick keeps before it cuts to bytes
     return (sixteen_bits // 257).astype(np.uint8)
 
 
-def brightness(image: Image, lift: float) -> Image:
-    hsv = rgb2hsv(image / 255)
-    hsv[..., 2] = np.clip(hsv[..., 2] + lift, 0, 1)
-    return np.asarray(hsv2rgb(hsv) * 255, np.uint8)  # cut as it comes: the last bit of the detour decides
+def brightness(hsv: NDArray[np.float64], lift: float) -> Image:
+    lifted = np.concatenate([hsv[..., :2], np.clip(hsv[..., 2:] + lift, 0, 1)], axis=2)
+    return np.asarray(hsv2rgb(lifted) * 255, np.uint8)  # cut as it comes: the last bit of the detour decides
 
 
 def gaussian_blur(image: Image, sigma: float, truncate: float) -> Image:
@@ -190,6 +190,7 @@ def sequence(name: str, image: Image, edition: str, draws: Draws | None = None) 
     clean = picture(image, edition)
     layer = np.zeros(0) if draws is None else draws.astype(np.float64)
     total = np.zeros(clean.shape, np.float32)
+    hsv = rgb2hsv(clean / 255) if name == "brightness" else np.zeros(0)
     for i in range(frame_count(name, edition)):
         match name:
             case "motion_blur":
@@ -208,7 +209,7 @@ def sequence(name: str, image: Image, edition: str, draws: Draws | None = None) 
                 radius, sigma = per((14, 4), (14, 4), (10, 2.5), (10, 2))
                 yield snow(clean, motion(layer.astype(np.uint8), radius, sigma, 4 * i - 150), 0.85)
             case "brightness":
-                yield brightness(clean, (i - 15) * per(2, 2, 2, 1.5) / 100)
+                yield brightness(hsv, (i - 15) * per(2, 2, 2, 1.5) / 100)
             case "translate":
                 pixels = i - per(20, 20, 15, 7)
                 yield moved(image, edition, lambda before: affine(before, right=pixels, nearest=True))  # noqa: B023

@@ -81,6 +81,12 @@ def snow(
     return cut(samples + flakes + np.rot90(flakes, FLAKES_ALSO_UPSIDE_DOWN))
 
 
+def every(field: Layer, step: int, top: int, left: int) -> Layer:
+    """Every pixel that lies whole steps from this one; beyond an edge the opposite one goes on."""
+    (down, row), (right, column) = divmod(top, step), divmod(left, step)
+    return np.roll(field[row::step, column::step], (-down, -right), (0, 1))
+
+
 def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
     """Toroidal diamond-square; `draws` gives so many uniform numbers from -1 to 1, asked for level by level."""
     field = np.zeros((size, size))
@@ -92,9 +98,9 @@ def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
             (0, half, ((-half, 0), (half, 0), (0, -half), (0, half))),
             (half, 0, ((-half, 0), (half, 0), (0, -half), (0, half))),
         ):
-            y, x = np.mgrid[top:size:step, left:size:step]
-            around = sum(field[(y + down) % size, (x + right) % size] for down, right in neighbours)
-            field[y, x] = around / 4 + wibble**AMPLITUDE_SQUARED * draws(y.size).reshape(y.shape)
+            around = np.sum([every(field, step, top + down, left + right) for down, right in neighbours], axis=0)
+            moved = wibble**AMPLITUDE_SQUARED * draws(around.size).reshape(around.shape)
+            field[top::step, left::step] = around / 4 + moved
         step, wibble = half, wibble / decay
     field -= field.min()
     stretched: Layer = field / field.max()

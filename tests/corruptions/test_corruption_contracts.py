@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -27,7 +28,12 @@ any_size = pytest.mark.filterwarnings("ignore::shiftproof.corruptions.apply.Size
 
 
 def drawn(height: int, width: int) -> Image:
-    """A picture with slopes, edges, flat parts, black, white and noise."""
+    """A picture with slopes, edges, flat parts, black, white and noise; each time another copy of it."""
+    return drawn_once(height, width).copy()
+
+
+@cache
+def drawn_once(height: int, width: int) -> Image:
     down, right = np.mgrid[0:height, 0:width] / max(height, width)
     image = np.stack([255 * down, 255 * right, 127 * (1 + np.sin(9 * (down + right)))], axis=2)
     image[height // 4 : height // 2, width // 4 : width // 2] = (250, 30, 60)

@@ -21,15 +21,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
-from hypothesis import seed as hypothesis_seed
-
+import shiftproof
 from fuzz.cases import LARGEST, Edit, Seed, applied, edits_of
 from shiftproof.errors import ShiftproofError
 from shiftproof.runs.workers import START
 
 CORPUS = Path(__file__).with_name("corpus")
 """Files that once failed, by reader."""
+
+COMPILED = os.path.realpath(Path(shiftproof.__file__).with_name("corruptions") / "kernels" / "__pycache__")
+"""Where numba keeps the kernels of corruptions."""
 
 GROWTH = 2**30
 """Bytes of memory that a case may take."""
@@ -146,10 +147,10 @@ class Bench:
         self._canary.write_text("sings")
         self._cache.mkdir(exist_ok=True)
         self._expected: dict[tuple[str, str], object] = {}
-        os.environ.update(dict.fromkeys(("NUMBA_CACHE_DIR", "MPLCONFIGDIR"), str(self._cache)))
-        # that of the tests, where there is one: what it holds is slow to make
+        os.environ["MPLCONFIGDIR"] = str(self._cache)
+        # that of the tests, where there is one, and of numba: what they hold is slow to make
         shared = os.environ.setdefault("SHIFTPROOF_CACHE", str(self._cache))
-        self._caches = (str(self._cache), os.path.realpath(shared))
+        self._caches = (str(self._cache), os.path.realpath(shared), COMPILED)
 
     def try_seed(self, reader: Reader, seed: Seed) -> None:
         """Reads what nobody has damaged; an error where that fails, since nothing could be learnt from damaging it."""
@@ -310,7 +311,10 @@ def _draw(
     seed: Seed, number: int, batch: Batch, tried: Callable[..., tuple[str, BaseException | None]], *, shrink: bool
 ) -> None:
     """Lets Hypothesis draw documents, and shrink those that fail in a new way."""
-    assert seed.documents is not None
+    # half of the time in which a worker starts, and workers that were ended start by the dozen
+    from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+    from hypothesis import seed as hypothesis_seed
+
     failing, left = False, batch.cases
 
     @hypothesis_seed(number)
@@ -322,7 +326,7 @@ def _draw(
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
     )
-    @given(seed.documents(seed.content))
+    @given(seed.similar)
     def case(payload: bytes) -> None:
         nonlocal failing, left
         key, error = tried(payload, counted=not failing and left > 0)

@@ -1,21 +1,20 @@
-"""What cases are made of: small valid files, with bytes changed at random or parts replaced by Hypothesis."""
+"""What cases are made of: small valid files, and bytes that are changed at random."""
 
 from __future__ import annotations
 
-import copy
-import json
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
-from hypothesis import strategies as st
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 LARGEST = 128 * 1024
 """Bytes of a changed file: what is wrong with a reader shows in small ones."""
 
-Documents = Callable[[bytes], st.SearchStrategy[bytes]]
+Documents: TypeAlias = "Callable[[bytes], SearchStrategy[bytes]]"
 """Valid bytes in, a strategy of similar documents out."""
 
 
@@ -34,6 +33,12 @@ class Seed:
     @property
     def content(self) -> bytes:
         return self.files[self.target] if self.payload is None else self.payload
+
+    @cached_property
+    def similar(self) -> SearchStrategy[bytes]:
+        """Documents like this one; checking a strategy takes Hypothesis longer than drawing from it."""
+        assert self.documents is not None
+        return self.documents(self.content)
 
 
 ODD_NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
@@ -87,87 +92,3 @@ def applied(content: bytes, edits: Sequence[Edit]) -> bytes:
     for place, gone, instead in sorted(edits, reverse=True):
         content = content[:place] + instead + content[place + gone :]
     return content[:LARGEST]
-
-
-def texts(content: bytes) -> st.SearchStrategy[bytes]:
-    """The same text with some of its words, numbers or signs replaced, dropped or said twice."""
-    words = re.findall(r"[\w.+-]+|\s+|.", content.decode("utf-8", "replace"), re.DOTALL)
-    odd = (
-        st.sampled_from(ODD_TEXTS)
-        | st.integers().map(str)
-        | st.floats().map(str)
-        | st.text(max_size=5)
-        | st.sampled_from(words)
-    )
-    change = st.tuples(st.integers(0, len(words) - 1), odd | st.none())
-
-    def changed(changes: list[tuple[int, str | None]]) -> bytes:
-        new = list(words)
-        for place, word in changes:
-            new[place] = new[place] * 2 if word is None else word
-        return "".join(new).encode("utf-8", "surrogatepass")[:LARGEST]
-
-    return st.lists(change, min_size=1, max_size=4).map(changed)
-
-
-def jsons(content: bytes) -> st.SearchStrategy[bytes]:
-    """The same JSON, or lines of it, with some parts replaced, dropped or under another name."""
-    text = content.decode()
-    lines = [json.loads(line) for line in text.splitlines()] if not _is_json(text) else None
-    whole = json.loads(text) if lines is None else lines
-    paths = list(_paths(whole))
-    plain = (
-        st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(ODD_TEXTS) | st.text(max_size=5)
-        | st.sampled_from(ODD_NUMBERS)
-    )  # fmt: skip
-    odd = st.recursive(
-        plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    )
-    part = st.sampled_from(paths).map(lambda path: _at(whole, path))
-    change = st.tuples(st.sampled_from(paths), st.sampled_from(("set", "set", "set", "drop", "rename")), odd | part)
-
-    def changed(changes: list[tuple[tuple[Any, ...], str, Any]]) -> bytes:
-        new = json.loads(json.dumps(whole))
-        for path, how, value in changes:
-            new = _with(new, path, how, copy.deepcopy(value))
-        documents = new if lines is not None and isinstance(new, list) else [new]
-        return "\n".join(json.dumps(document) for document in documents).encode("utf-8", "surrogatepass")[:LARGEST]
-
-    return st.lists(change, min_size=1, max_size=3).map(changed)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, entry in entries:
-        yield from _paths(entry, (*path, key))
-
-
-def _at(value: Any, path: Sequence[Any]) -> Any:
-    for key in path:
-        value = value[key]
-    return value
-
-
-def _with(whole: Any, path: Sequence[Any], how: str, value: Any) -> Any:
-    if not path:
-        return value if how == "set" else whole
-    try:
-        above = _at(whole, path[:-1])
-        if how == "set":
-            above[path[-1]] = value
-        else:
-            old = above.pop(path[-1])
-            if how == "rename" and isinstance(above, dict):
-                above[str(value)[:20]] = old
-    except (KeyError, IndexError, TypeError, AttributeError):
-        pass  # an earlier change took it away
-    return whole

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fuzz.bench import Wrong
-from fuzz.cases import Seed, jsons, texts
+from fuzz.cases import Seed
+from fuzz.documents import jsons, texts
 from fuzz.own_files import colour_network, store_files
 from fuzz.small_files import files_made, safetensors_seeds
 from shiftproof.errors import BadInput

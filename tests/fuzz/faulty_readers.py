@@ -37,6 +37,7 @@ def _after(fault: str) -> Callable[[Path], object]:
                 memory = []
                 while True:
                     memory.append(bytearray(os.urandom(2**20)) * 20)
+                    time.sleep(0.02)  # it need not fill gigabytes before anybody looks
             case "write":
                 (folder.parent / "outside").write_text("here I am")
             case "start":

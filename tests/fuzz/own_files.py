@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from fuzz.bench import Wrong
-from fuzz.cases import ODD_TEXTS, Seed, jsons
+from fuzz.cases import ODD_TEXTS, Seed
+from fuzz.documents import jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
 from shiftproof.errors import BadInput, StoreWarning
 from shiftproof.types import Classes, Classifier, Dataset, Head, Seen

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image as Pillow
 
 from fuzz.bench import Reader, Wrong
-from fuzz.cases import Documents, Seed, jsons, texts
+from fuzz.cases import Documents, Seed
 from fuzz.decision_files import (
     baseline_seeds,
     document_seeds,
@@ -28,6 +28,7 @@ from fuzz.decision_files import (
     read_text_embeddings,
     text_seeds,
 )
+from fuzz.documents import jsons, texts
 from fuzz.own_files import (
     PLACES,
     alike_seeds,

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from PIL import Image as Pillow
 
-from fuzz.cases import Documents, Seed, jsons, texts
+from fuzz.cases import Documents, Seed
+from fuzz.documents import jsons, texts
 from shiftproof.types import Image
 
 COCO = {

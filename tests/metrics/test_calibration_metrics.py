@@ -141,6 +141,18 @@ def test_the_bound_of_chance_holds_a_calibrated_model_95_times_in_100_and_not_an
     assert rms_calibration_error(overconfident, correct) > chance_calibration_error(overconfident)
 
 
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("images", [150, 1003, 40_000])
+def test_the_bound_of_chance_is_the_quantile_of_errors_drawn_one_by_one(images: int, published: bool) -> None:
+    confidence = np.sort(np.random.default_rng(1).random(images).round(3))
+    generator = np.random.default_rng(7)
+    errors = [
+        rms_calibration_error(confidence, generator.random(images) < confidence, published_bins=published) for _ in range(33)
+    ]
+    bound = chance_calibration_error(confidence[::-1], published_bins=published, draws=33, seed=7)
+    assert bound == pytest.approx(np.quantile(errors, 0.95), rel=1e-12)
+
+
 def test_the_expected_error_is_what_the_loop_over_equal_widths_gives() -> None:
     confidence, correct = calibrated_case(777)
     total = 0.0

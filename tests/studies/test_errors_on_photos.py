@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 import pytest
@@ -38,13 +39,15 @@ def test_of_five_in_a_hundred_wrong_labels_nearly_all_are_among_the_first_tenth(
 
 
 def test_photos_of_a_dirty_lens_are_found_by_their_sharpness(real_data: Path, store: Path, tmp_path: Path) -> None:
-    photos = sp.open_dataset(real_data / "ilsvrc-sample-1000").samples[::2]
+    photos = sp.open_dataset(real_data / "ilsvrc-sample-1000").samples[::4]
     for place, sample in enumerate(photos):
-        with Pillow.open(real_data / "ilsvrc-sample-1000" / sample.id) as opened:
+        photo = real_data / "ilsvrc-sample-1000" / sample.id
+        if place % 5:
+            copyfile(photo, tmp_path / sample.id)
+            continue
+        with Pillow.open(photo) as opened:
             picture = opened.convert("RGB")
-        if place % 5 == 0:
-            picture = picture.reduce(10).resize(picture.size, Pillow.Resampling.BICUBIC)
-        picture.save(tmp_path / sample.id, quality=95)
+        picture.reduce(10).resize(picture.size, Pillow.Resampling.BICUBIC).save(tmp_path / sample.id, quality=95)
     results = sp.slices("lite:0", tmp_path, store=store, manifest=tmp_path / "sliced.jsonl")
     gaps = [one for one in results.findings if isinstance(one, Measurement) and one.metric == "slice_gap"]
     assert "sharpness" in str(gaps[0].about["slice"])

@@ -15,15 +15,15 @@ from shiftproof.studies.calibration.study import CalibrationStudy
 from shiftproof.studies.corruption.study import CorruptionStudy
 from shiftproof.studies.ood.study import OODStudy
 from shiftproof.studies.perturbation.study import PerturbationStudy
-from shiftproof.types import Classes, DatasetRef, Finding, Measurement, ModelRef, Run
+from shiftproof.types import Classes, DatasetRef, Measurement, ModelRef, Run
 from studies.contracts import findings_of
 
 PHOTOS, ROUNDS = 26, 400
 MODEL, BASE, SET = ModelRef("model", "1"), ModelRef("base", "2"), DatasetRef("photos", "3")
 
 
-def the(findings: Iterable[Finding], metric: str) -> Measurement | None:
-    """The first number of this name, if there is any."""
+def the(findings: Iterable[object], metric: str) -> Measurement | None:
+    """The first number of this name, if there is any; a study that is still measuring need not go on."""
     return next((one for one in findings if isinstance(one, Measurement) and one.metric == metric), None)
 
 
@@ -44,7 +44,7 @@ def test_overconfidence(predictions_of: Any) -> None:
     def draw(generator: np.random.Generator) -> Measurement | None:
         sure, right = sure_and_right(generator, PHOTOS)
         answers = predictions_of(np.zeros(PHOTOS, int), np.where(right, 0, 1), sure)
-        return the(findings_of(CalibrationStudy([MODEL], SET), lambda _: answers), "overconfidence")
+        return the(CalibrationStudy([MODEL], SET).measure(lambda _: answers), "overconfidence")
 
     told, held = shares(draw, 0.0)
     assert told == 1
@@ -58,7 +58,7 @@ def test_likelihood(predictions_of: Any) -> None:
         chance = expit(2 + 2.5 * generator.normal(size=PHOTOS))
         named, sure = np.where(chance > 0.5, 0, 1), np.maximum(chance, 1 - chance)
         answers = predictions_of(np.zeros(PHOTOS, int), named, sure, with_logits=True, classes=Classes(("cat", "dog")))
-        return the(findings_of(CalibrationStudy([MODEL], SET, thorough=True), lambda _: answers), "negative_log_likelihood")
+        return the(CalibrationStudy([MODEL], SET, thorough=True).measure(lambda _: answers), "negative_log_likelihood")
 
     truth = np.logaddexp(0, -(2 + 2.5 * np.random.default_rng(1).normal(size=1_000_000))).mean()
     told, held = shares(draw, float(truth))
@@ -90,7 +90,7 @@ def test_flip_probability(predictions_of: Any) -> None:
         flips = generator.random((PHOTOS, steps)) < expit(-3 + 1.5 * generator.normal(size=(PHOTOS, 1)))
         answers = np.cumsum(np.column_stack([np.zeros(PHOTOS, int), flips]), axis=1) % 2
         shown = predictions_of([-1] * answers.size, answers.ravel(), ids=list(map(str, range(answers.size))), facts=facts)
-        return the(findings_of(PerturbationStudy([MODEL], SET), lambda _: shown), "flip_probability")
+        return the(PerturbationStudy([MODEL], SET).measure(lambda _: shown), "flip_probability")
 
     truth = expit(-3 + 1.5 * np.random.default_rng(1).normal(size=1_000_000)).mean()
     told, held = shares(draw, float(truth))
@@ -111,7 +111,7 @@ def test_false_alarms_where_95_of_100_are_found(predictions_of: Any) -> None:
             answers = predictions_of(np.zeros(count, int), np.zeros(count, int), sure[run.dataset], with_logits=True)
             return dataclasses.replace(answers, labels=np.full((count, 1), -1)) if run.dataset == novel else answers
 
-        return the(findings_of(study, load), "fpr_at_tpr")
+        return the(study.measure(load), "fpr_at_tpr")
 
     # 95 of 100 novel photos lie 1.64 or less above their mean, which is two below that of the others
     told, held = shares(draw, float(norm.cdf(norm.ppf(0.95) - 2)))
@@ -136,7 +136,7 @@ def test_relative_mce(predictions_of: Any) -> None:
         def load(run: Run) -> Any:
             return predictions_of(np.zeros(PHOTOS, int), wrong[run.model, run.condition.name].astype(int))
 
-        return the(findings_of(study, load), "relative_mean_corruption_error")
+        return the(study.measure(load), "relative_mean_corruption_error")
 
     error = {model: {name: ndtr(limit / np.sqrt(0.98)) for name, limit in named.items()} for model, named in limits.items()}
     lost = {model: np.array([named[name] - named["clean"] for name in hard]) for model, named in error.items()}

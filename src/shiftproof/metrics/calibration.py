@@ -89,7 +89,7 @@ def rms_calibration_error(
     _check_pairs(confidence, correct)
     _check_bins(len(confidence), bin_size, published_bins)
     order = np.argsort(confidence)
-    return _ordered_rms_error(confidence[order], correct[order], bin_size, published_bins)
+    return float(_ordered_rms_error(confidence[order], correct[order], bin_size, published_bins))
 
 
 def rms_calibration_error_bounds(
@@ -132,9 +132,10 @@ def chance_calibration_error(
     _check_bins(len(confidence), bin_size, published=False)
     generator = np.random.default_rng(seed)
     ordered = np.sort(confidence)
-    answers = (generator.random(len(ordered)) < ordered for _ in range(draws))
-    errors = [_ordered_rms_error(ordered, correct, bin_size, published_bins) for correct in answers]
-    return float(np.quantile(errors, level))
+    rows = max(30_000 // len(ordered), 1)  # at once: few enough to stay in the processor's cache
+    blocks = (generator.random((min(rows, draws - done), len(ordered))) < ordered for done in range(0, draws, rows))
+    errors = [_ordered_rms_error(ordered, correct, bin_size, published_bins) for correct in blocks]
+    return float(np.quantile(np.concatenate(errors), level))
 
 
 def expected_calibration_error(confidence: Confidence, correct: NDArray[np.bool_], *, bins: int = 15) -> float:
@@ -489,15 +490,18 @@ def _where_zero(falling: Callable[[float], float], far: float) -> float:
 
 def _mean_over_ties(ordered: Confidence, correct: NDArray[np.bool_]) -> NDArray[np.floating]:
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    if len(starts) == len(ordered):
+        return correct.astype(float)
     sizes = np.diff(np.append(starts, len(ordered)))
-    return np.repeat(np.add.reduceat(correct, starts, dtype=float) / sizes, sizes)
+    return np.repeat(np.add.reduceat(correct, starts, axis=-1, dtype=float) / sizes, sizes, axis=-1)
 
 
-def _ordered_rms_error(ordered: Confidence, correct: NDArray[np.bool_], bin_size: int, published: bool) -> float:
+def _ordered_rms_error(ordered: Confidence, correct: NDArray[np.bool_], bin_size: int, published: bool) -> Any:
+    """Error of the answers to these images, or of each row of such answers."""
     edges = _bin_edges(len(ordered), bin_size)
     gaps = ordered - (correct if published else _mean_over_ties(ordered, correct))
-    squares = np.add.reduceat(gaps, edges[:-1]) ** 2 / np.diff(edges)
-    return float(np.sqrt((squares[:-1] if published else squares).sum() / len(gaps)))
+    squares = np.add.reduceat(gaps, edges[:-1], axis=-1) ** 2 / np.diff(edges)
+    return np.sqrt((squares[..., :-1] if published else squares).sum(axis=-1) / len(ordered))
 
 
 def _bin_edges(images: int, bin_size: int) -> NDArray[np.integer]:
