@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from inspect import signature
 from typing import NamedTuple, cast
 
@@ -55,6 +56,24 @@ class Job(NamedTuple):
         """Some images of a dataset under one condition."""
         sources = [images.source(sample) for sample in samples]
         return cls([sample.id for sample in samples], sources, [condition] * len(samples), preprocessing)
+
+    @property
+    def warm_up(self) -> Callable[[], object]:
+        """What loads the libraries and kernels of such jobs."""
+        return partial(_warm_up, self.conditions[0], type(self.preprocessing).__module__)
+
+
+def _warm_up(condition: Condition, preprocessing: str) -> None:
+    importlib.import_module("shiftproof.datasets.decoding")
+    importlib.import_module(preprocessing)
+    if _changes_pixels(condition):
+        from shiftproof.corruptions.apply import apply
+
+        apply(condition, np.zeros((224, 224, 3), np.uint8), key="")
+
+
+def _changes_pixels(condition: Condition) -> bool:
+    return condition.name != "clean" or condition.output != "raw"
 
 
 class Read(NamedTuple):
@@ -139,7 +158,7 @@ def check_condition(condition: Condition) -> None:
 def _input_of(
     image_id: str, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
 ) -> Inputs:
-    if condition.name != "clean" or condition.output != "raw":
+    if _changes_pixels(condition):
         from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
 
         picture = apply(condition, picture, key=image_id)
