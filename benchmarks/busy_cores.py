@@ -3,8 +3,9 @@
     SHIFTPROOF_TEST_DATA=... python benchmarks/busy_cores.py
 
 The stages of a run are timed here, by the CPU time of one core: an image's decoding, corrupting and preprocessing, the
-forward pass, the start of a worker, and what Python and the system do for one more batch where batches come as fast as they
-are taken and as many run at once as the cores are. Then the pipeline's own code (what hands out
+forward pass, the start of workers for such images (the first waits for imports, further ones are forked), and what Python
+and the system do for one more batch where batches come as fast as they are taken and as many run at once as the cores are.
+Then the pipeline's own code (what hands out
 the work, runs the model and chooses how many batches a session takes at once) runs on a pretended machine, event after
 event: its workers and the model are queues whose work takes those times, and where more threads want to run than there are
 cores, all of them run slower. It starts with one thread and has to find out by itself how many workers it needs. Last come
@@ -52,14 +53,24 @@ ALL_PHOTOS = 1_281_167  # the training set of ILSVRC-2012
 
 class Stages(NamedTuple):
     """CPU seconds: of an image before the model and in it, of Python for a batch, and what the system does for its rows
-    meanwhile; of the start of a worker.
+    meanwhile; of the start of workers.
     """
 
     image: float
     forward: float
     python: float
     system: float
-    start: float
+    starts: Starts
+
+
+class Starts(NamedTuple):
+    """CPU seconds: of the process that forks workers before it can, then for each of them, and of a worker beyond its jobs:
+    pages that it copies, and kernels that it loads.
+    """
+
+    forker: float
+    fork: float
+    worker: float
 
 
 @dataclass(eq=False)
@@ -68,6 +79,7 @@ class Task:
 
     left: float
     server: Server
+    then: Callable[[], None] | None = None
     done: bool = False
 
 
@@ -126,16 +138,26 @@ class Machine:
                 self.running.remove(one)
                 one.server.running.remove(one)
                 one.server.start()
+                if one.then is not None:
+                    one.then()
 
 
 class Hand:
-    """What stands in for a thread or a process that prepares batches."""
+    """What stands in for a thread or a process that prepares batches; a process is forked by another, in its turn."""
 
-    def __init__(self, machine: Machine, image: float, start: float) -> None:
-        self._server = Server(machine)
-        self._image, self._starting = image, self._server.submit(start)
+    def __init__(self, machine: Machine, image: float, starts: Starts, forker: Server | None = None) -> None:
+        self._server = Server(machine, at_once=0)
+        self._image, self._starting = image, self._server.submit(starts.worker)
+        if forker is None:
+            self._begin()
+        else:
+            forker.submit(starts.fork).then = self._begin
         self._tasks: deque[Task] = deque()
         self.has_replied = False
+
+    def _begin(self) -> None:
+        self._server.at_once = 1
+        self._server.start()
 
     @property
     def pending(self) -> int:
@@ -192,9 +214,16 @@ class Replayed(NamedTuple):
 def replay(cores: int, images: int, stages: Stages) -> Replayed:
     """The pipeline on so many cores."""
     machine = Machine(cores)
+    forker = Server(machine)
+
+    def start_forker(*_: object) -> SimpleNamespace:
+        forker.submit(stages.starts.forker)
+        return SimpleNamespace(start=None, close=lambda: None)
+
     pretended: dict[str, Any] = {
-        "_Thread": lambda: Hand(machine, stages.image, 0.0),
-        "_Worker": lambda *_: Hand(machine, stages.image, stages.start),
+        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, 0)),
+        "_Worker": lambda *_: Hand(machine, stages.image, stages.starts, forker),
+        "Forker": start_forker,
         "_starved": lambda server: server.starved,
         "time": SimpleNamespace(monotonic=lambda: machine.now, thread_time=lambda: machine.main.used),
     }
@@ -242,12 +271,14 @@ def measured(model: Any, images: Any, everything: Any) -> dict[str, dict[int, St
 
     all_cells()
     forward = of_one_core(lambda: model(inputs)) / BATCH
-    start = _start_of_a_worker(jobs[0])
     a_photo, a_cell = of_one_core(lambda: prepare(clean)) / BATCH, of_one_core(all_cells, 3) / BATCH / len(jobs)
-    work = {"photos": (a_photo, everything, [sp.CLEAN]), "75 cells": (a_cell, images, cells[:15])}
+    work = {
+        "photos": (a_photo, everything, [sp.CLEAN], starts_of_workers([clean])),
+        "75 cells": (a_cell, images, cells[:15], starts_of_workers(jobs)),
+    }
     return {
-        name: {cores: Stages(image, forward, *_python_and_system(model, some, chosen, cores), start) for cores in CORES}
-        for name, (image, some, chosen) in work.items()
+        name: {cores: Stages(image, forward, *_python_and_system(model, some, chosen, cores), starts) for cores in CORES}
+        for name, (image, some, chosen, starts) in work.items()
     }
 
 
@@ -257,12 +288,26 @@ def ready(job: Job) -> tuple[Batch, list[Read]]:
     return room_for((len(read), 3, 224, 224), np.dtype(np.float32))[: len(read)], read
 
 
-def _start_of_a_worker(job: Job) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with Workers(1) as pool:
-        list(pool.blocks(prepare, [job]))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return sum(after[:2]) - sum(before[:2])
+def starts_of_workers(jobs: list[Job], further: int = 4, times: int = 3) -> Starts:
+    """What the first worker takes, and each of some further ones, where every one of them works on all jobs."""
+
+    def used(count: int, rounds: int = 1) -> NDArray[np.float64]:
+        """CPU seconds of all processes, and of the one that forks."""
+        before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        with Workers(count) as pool:
+            for _ in pool.blocks(prepare, [job for job in jobs * rounds for _ in range(count)]):
+                pass
+            forker: Any = pool._forker
+            of_forker = int(Path(f"/proc/{forker._process._process.pid}/schedstat").read_bytes().split()[0]) / 1e9
+        return np.array([sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before, of_forker])
+
+    each = []
+    for _ in range(times):
+        first, again, more = used(1), used(1, 2), used(1 + further)
+        work = (again - first)[0]
+        all_of_one, fork = (more - first) / further
+        each.append([first[1] - fork, fork, max(0.0, all_of_one - fork - work)])
+    return Starts(*np.median(each, axis=0).tolist())
 
 
 def _python_and_system(model: Any, images: Any, conditions: Iterable[Any], cores: int) -> tuple[float, float]:
@@ -325,9 +370,10 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name, by_cores in of_runs.items():
         for cores, stages in by_cores.items():
-            print(name, cores, {part: f"{seconds * 1e3:.2f} ms" for part, seconds in stages._asdict().items()})
+            seconds = {**stages._asdict(), **stages.starts._asdict()}
+            print(name, cores, {part: f"{seconds[part] * 1e3:.2f} ms" for part in seconds if part != "starts"})
             replayed = replay(cores, 75_000 if name == "75 cells" else 50_000, stages)
-            figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": stages._asdict()}
+            figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": seconds}
             chosen = f"{replayed.batches} batches at once, {replayed.workers} workers"
             print(f"{name}, {cores:2} cores: busy {replayed.busy:.3f} with {chosen}", flush=True)
     for name in of_runs:

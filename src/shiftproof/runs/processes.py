@@ -73,9 +73,9 @@ class Plain:
             process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
         )
 
-    def end(self) -> int:
+    def end(self, *, at_once: bool = False) -> int:
         try:
-            return self._process.wait(timeout=LEAVE)
+            return self._process.wait(timeout=0 if at_once else LEAVE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
@@ -85,12 +85,13 @@ class Forker:
     """The process that imports a module, calls `warm_up`, and forks workers; seen from its parent."""
 
     def __init__(self, module: str, warm_up: Callable[[], object] | None = None) -> None:
+        message = pickle.dumps((module, warm_up))
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # which keeps messages apart
         self._socket.settimeout(2 * LEAVE)
         self._forked = 0
         try:
             self._process = Plain([theirs.fileno()])
-            self._socket.send(pickle.dumps((module, warm_up)))
+            self._socket.send(message)
         except OSError:
             self._socket.close()
             raise
@@ -118,7 +119,7 @@ class Forker:
 
     def close(self) -> None:
         self._socket.close()
-        self._process.end()
+        self._process.end(at_once=self._forked == 0)
 
 
 class _Forked(NamedTuple):

@@ -54,6 +54,12 @@ SLACK = 0.5
 MEMORIES = 10
 """Fewest shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
+EARLY = 0.03
+"""Seconds to wait on a machine of many cores before the process that forks workers is started, to import what they need."""
+
+MANY_CORES = 16
+"""Cores that one thread does not keep busy: with fewer, an import in vain would cost more than it saves."""
+
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
 
@@ -143,15 +149,21 @@ class Workers:
         # no process is left to be started, however long it takes, or none is missing
         if self._wanted == self._most or worker.has_answer():
             return worker.receive()
-        asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
+        asked, first, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
         # where it waited for a core itself, one more process would only make another wait
-        self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
-        if len(self._ready()) == self._wanted and self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)):
+        self._waited += 0 if first else max(0.0, now - asked - (_starved(worker.task) - starved))
+        starting = len(self._ready()) < self._wanted  # and may be enough
+        if not starting and self._waits(PATIENCE):
             self._wanted = min(self._most, max(1, self._most // 8, 2 * self._wanted))
+            starting = True
+        if starting:
             self._waited, self._since = 0.0, _idle_clock()
         return answer
+
+    def _waits(self, seconds: float) -> bool:
+        return self._waited > max(seconds, SLACK * (_idle_clock() - self._since))
 
     def _has_room(self) -> bool:
         return (self._chosen and len(self._workers) < self._wanted) or self._freest().pending < QUEUED
@@ -176,9 +188,12 @@ class Workers:
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
-        if len(self._workers) < self._wanted:
+        if len(self._workers) < self._wanted or (self._most >= MANY_CORES and self._waits(EARLY)):
             try:
-                self._workers.append(self._new_worker(work, job))
+                if FORKED and self._forker is None:
+                    self._forker = Forker(work.__module__, getattr(job, "warm_up", None))
+                if len(self._workers) < self._wanted:
+                    self._workers.append(self._new_worker(work))
             except OSError:  # no files, processes or memory are left for one more
                 if self._chosen:
                     raise
@@ -187,9 +202,7 @@ class Workers:
         freest.send(work, job)
         return freest
 
-    def _new_worker(self, work: Work, job: Any) -> _Worker:
-        if FORKED and self._forker is None:
-            self._forker = Forker(work.__module__, getattr(job, "warm_up", None))
+    def _new_worker(self, work: Work) -> _Worker:
         its_share = QUEUED + math.ceil(self._held / self._wanted)
         memories = min(MOST_FILES - 1, max(MEMORIES, its_share))
         return _Worker(work, memories, Plain if self._forker is None else self._forker.start)
