@@ -39,7 +39,7 @@ from shiftproof.models.classifiers import onnx_session
 from shiftproof.runs import predict, workers
 from shiftproof.runs.digests import digest_of
 from shiftproof.runs.predict import fill_conditions, run_model
-from shiftproof.runs.prepare import Job, Read, prepare
+from shiftproof.runs.prepare import Job, Read, prepare, warm_up_for
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Batch, Workers, room_for
 from shiftproof.runs.write import RowWriter
@@ -64,13 +64,15 @@ class Stages(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """CPU seconds: of the process that forks workers before it can, then for each of them, and of a worker beyond its jobs:
-    pages that it copies, and kernels that it loads.
+    """CPU seconds: of the process that forks workers before it can, then for each of them; and what a worker's first jobs
+    take beyond the same jobs later: pages that are copied or new, tables of a severity.
     """
 
     forker: float
     fork: float
-    worker: float
+    first_job: float
+    next_jobs: float
+    jobs: int  # of which one is the first
 
 
 @dataclass(eq=False)
@@ -147,7 +149,9 @@ class Hand:
 
     def __init__(self, machine: Machine, image: float, starts: Starts, forker: Server | None = None) -> None:
         self._server = Server(machine, at_once=0)
-        self._image, self._starting = image, self._server.submit(starts.worker)
+        self._image, self._forked = image, forker is None
+        each = starts.next_jobs / max(1, starts.jobs - 1)
+        self._beyond = deque([starts.first_job, *[each] * (starts.jobs - 1)])
         if forker is None:
             self._begin()
         else:
@@ -156,7 +160,7 @@ class Hand:
         self.has_replied = False
 
     def _begin(self) -> None:
-        self._server.at_once = 1
+        self._forked, self._server.at_once = True, 1
         self._server.start()
 
     @property
@@ -168,10 +172,11 @@ class Hand:
         return self._server
 
     def send(self, _: object, job: int) -> None:
-        self._tasks.append(self._server.submit(self._image * job))
+        beyond = self._beyond.popleft() if self._beyond else 0.0
+        self._tasks.append(self._server.submit(self._image * job + beyond))
 
     def is_ready(self) -> bool:
-        return self._starting.done
+        return self._forked
 
     def has_answer(self) -> bool:
         return self._tasks[0].done
@@ -218,10 +223,10 @@ def replay(cores: int, images: int, stages: Stages) -> Replayed:
 
     def start_forker(*_: object) -> SimpleNamespace:
         forker.submit(stages.starts.forker)
-        return SimpleNamespace(start=None, close=lambda: None)
+        return SimpleNamespace(load=lambda *_: None, start=None, close=lambda: None)
 
     pretended: dict[str, Any] = {
-        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, 0)),
+        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, 0, 0, 0)),
         "_Worker": lambda *_: Hand(machine, stages.image, stages.starts, forker),
         "Forker": start_forker,
         "_starved": lambda server: server.starved,
@@ -239,7 +244,7 @@ def replay(cores: int, images: int, stages: Stages) -> Replayed:
         jobs: Any = [BATCH] * (images // BATCH)
         with mock.patch.multiple(predict, ThreadPoolExecutor=lambda *_, **__: Threads(model, stages.forward)):
             committing = Server(machine)
-            for _ in run_model(pool, jobs, lambda _: None, at_once):
+            for _ in run_model(pool, jobs, lambda _: None, at_once, lambda: None):
                 # one thread hands out and another commits, but only one of them at a time has the interpreter
                 machine.spend(stages.python)
                 committed = committing.submit(stages.system)
@@ -289,25 +294,38 @@ def ready(job: Job) -> tuple[Batch, list[Read]]:
 
 
 def starts_of_workers(jobs: list[Job], further: int = 4, times: int = 3) -> Starts:
-    """What the first worker takes, and each of some further ones, where every one of them works on all jobs."""
+    """What the process that forks workers takes, and workers where each works on all jobs."""
+    warm_up = warm_up_for((condition for job in jobs for condition in job.conditions), jobs[0].preprocessing)
 
-    def used(count: int, rounds: int = 1) -> NDArray[np.float64]:
-        """CPU seconds of all processes, and of the one that forks."""
+    def work(pool: Workers, jobs: Iterable[Job]) -> float:
+        """CPU seconds of the process that forks, so far."""
+        for _ in pool.blocks(prepare, jobs, warm_up=warm_up):
+            pass
+        forker: Any = pool._forker
+        return int(Path(f"/proc/{forker._process._process.pid}/schedstat").read_bytes().split()[0]) / 1e9
+
+    def of_forker() -> tuple[float, float]:
+        """CPU seconds before the first fork, and of each."""
+        with Workers(1) as pool:
+            first = work(pool, jobs[:1])
+            pool._wanted = pool._most = 1 + further
+            fork = (work(pool, jobs[:1] * (1 + further)) - first) / further
+        return first - fork, fork
+
+    def of_workers(jobs: list[Job], count: int, rounds: int = 1) -> float:
         before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
         with Workers(count) as pool:
-            for _ in pool.blocks(prepare, [job for job in jobs * rounds for _ in range(count)]):
-                pass
-            forker: Any = pool._forker
-            of_forker = int(Path(f"/proc/{forker._process._process.pid}/schedstat").read_bytes().split()[0]) / 1e9
-        return np.array([sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before, of_forker])
+            forker = work(pool, [job for job in jobs * rounds for _ in range(count)])
+        return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before - forker
 
-    each = []
-    for _ in range(times):
-        first, again, more = used(1), used(1, 2), used(1 + further)
-        work = (again - first)[0]
-        all_of_one, fork = (more - first) / further
-        each.append([first[1] - fork, fork, max(0.0, all_of_one - fork - work)])
-    return Starts(*np.median(each, axis=0).tolist())
+    def beyond(jobs: list[Job]) -> float:
+        """CPU seconds of a worker beyond what its jobs take when they come again."""
+        again = of_workers(jobs, 1, rounds=2) - of_workers(jobs, 1)
+        return of_workers(jobs, 1 + further) / (1 + further) - again
+
+    forker, fork = np.median([of_forker() for _ in range(times)], axis=0).tolist()
+    of_all, first_job = (max(0.0, statistics.median(beyond(some) for _ in range(times))) for some in (jobs, jobs[:1]))
+    return Starts(forker, fork, first_job, max(0.0, of_all - first_job), len(jobs))
 
 
 def _python_and_system(model: Any, images: Any, conditions: Iterable[Any], cores: int) -> tuple[float, float]:
@@ -371,7 +389,7 @@ def main() -> None:
     for name, by_cores in of_runs.items():
         for cores, stages in by_cores.items():
             seconds = {**stages._asdict(), **stages.starts._asdict()}
-            print(name, cores, {part: f"{seconds[part] * 1e3:.2f} ms" for part in seconds if part != "starts"})
+            print(name, cores, {part: f"{seconds[part] * 1e3:.2f} ms" for part in seconds if part not in ("starts", "jobs")})
             replayed = replay(cores, 75_000 if name == "75 cells" else 50_000, stages)
             figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": seconds}
             chosen = f"{replayed.batches} batches at once, {replayed.workers} workers"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -26,11 +25,6 @@ def draws(job: int) -> tuple[Arrays, tuple[int, float]]:
 
 def threads(job: int) -> tuple[Arrays, tuple[str | None, int]]:
     return [], (os.environ.get("OMP_NUM_THREADS"), np.random.default_rng(0).random((500, 500)).dot(np.eye(500)).ndim)
-
-
-class Warming(NamedTuple):
-    number: int
-    warm_up: Callable[[], object]
 
 
 def note() -> None:

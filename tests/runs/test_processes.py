@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,17 +10,13 @@ import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from forked_jobs import Warming, draws, fail, forker_of, note, open_file, pids, refuse_forks, start_thread, threads, who
+from forked_jobs import draws, fail, forker_of, note, open_file, pids, refuse_forks, start_thread, threads, who
 from patience import wait_until
 from shiftproof.runs import processes, workers
-from shiftproof.runs.prepare import Job, prepare
 from shiftproof.runs.workers import WorkerDied, Workers
-from shiftproof.types import CLEAN, Condition
 
 pytestmark = pytest.mark.skipif(not processes.FORKED, reason="workers are forked on Linux only")
 
@@ -45,7 +40,7 @@ def sockets(process: int) -> list[str]:
 
 def test_what_jobs_need_is_imported_once_and_in_no_worker() -> None:
     with Workers(3) as pool:
-        said = [block.said for block in pool.blocks(who, [Warming(number, note) for number in range(12)])]
+        said = [block.said for block in pool.blocks(who, range(12), warm_up=note)]
         forker = forker_of(pool)
         assert sorted({worker for worker, _, _ in said}) == sorted(pids(pool))
     assert len({worker for worker, _, _ in said}) == 3
@@ -55,14 +50,14 @@ def test_what_jobs_need_is_imported_once_and_in_no_worker() -> None:
 
 def test_an_error_in_the_warming_up_is_left_to_the_jobs() -> None:
     with Workers(2) as pool:
-        said = [block.said for block in pool.blocks(who, [Warming(number, fail) for number in range(4)])]
+        said = [block.said for block in pool.blocks(who, range(4), warm_up=fail)]
         assert {imported for _, imported, _ in said} == {forker_of(pool)}
 
 
 @pytest.mark.parametrize("unsafe", [start_thread, open_file])
 def test_a_process_with_threads_or_files_of_its_own_is_not_copied(unsafe: Callable[[], None]) -> None:
     with Workers(2) as pool:
-        said = [block.said for block in pool.blocks(who, [Warming(number, unsafe) for number in range(6)])]
+        said = [block.said for block in pool.blocks(who, range(6), warm_up=unsafe)]
         forker = forker_of(pool)
         ends = pids(pool)
     assert forker not in {worker for worker, _, _ in said}
@@ -73,7 +68,7 @@ def test_a_process_with_threads_or_files_of_its_own_is_not_copied(unsafe: Callab
 def test_elsewhere_each_worker_is_a_plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "FORKED", False)
     with Workers(2) as pool:
-        said = [block.said for block in pool.blocks(who, [Warming(number, note) for number in range(6)])]
+        said = [block.said for block in pool.blocks(who, range(6), warm_up=note)]
         ends = pids(pool)
         assert pool._forker is None
     assert all(worker == imported and warmed == [] for worker, imported, warmed in said)
@@ -151,7 +146,7 @@ def test_workers_go_on_without_the_process_that_forked_them() -> None:
 def test_a_forking_process_that_dies_while_it_starts_is_one_sentence() -> None:
     die = partial(os.kill, 0, signal.SIGKILL)  # its group, in which it is alone
     with Workers(2) as pool, pytest.raises(WorkerDied, match="fewer --workers"):
-        list(pool.blocks(who, [Warming(number, die) for number in range(4)]))
+        list(pool.blocks(who, range(4), warm_up=die))
 
 
 @pytest.mark.parametrize("forker_first", [False, True])
@@ -182,31 +177,34 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path, forker_first:
 
 
 def test_where_no_more_can_be_forked_those_that_are_there_go_on() -> None:
-    jobs = [Warming(number, refuse_forks) for number in range(6)]
     with Workers(2) as pool, pytest.raises(OSError, match="temporarily unavailable"):
-        list(pool.blocks(who, jobs))
+        list(pool.blocks(who, range(6), warm_up=refuse_forks))
     with Workers() as pool:
         pool._most, pool._wanted = 4, 2
-        assert {block.said[0] for block in pool.blocks(who, jobs)} == {os.getpid()}
+        assert {block.said[0] for block in pool.blocks(who, range(6), warm_up=refuse_forks)} == {os.getpid()}
         wait_until(lambda: not pool._ready() and not pool._workers)
         assert pool._most == pool._wanted == 0
-        assert {block.said[0] for block in pool.blocks(who, jobs)} == {os.getpid()}
+        assert {block.said[0] for block in pool.blocks(who, range(6), warm_up=refuse_forks)} == {os.getpid()}
 
 
 @pytest.mark.parametrize(("cores", "early"), [(workers.MANY_CORES - 1, False), (workers.MANY_CORES, True)])
-def test_on_many_cores_imports_begin_before_patience_is_at_an_end(
-    cores: int, early: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: 0.0))
+def test_on_many_cores_imports_begin_before_a_worker_is_missing(cores: int, early: bool) -> None:
     with Workers() as pool:
         pool._most = cores
-        list(pool.blocks(who, range(4)))
-        assert pool._forker is None, "nothing was waited for"
-        pool._waited = (workers.EARLY + workers.PATIENCE) / 2
-        list(pool.blocks(who, range(4)))
+        list(pool.blocks(who, range(2)))
         assert (pool._forker is not None, pool._workers) == (early, [])
         forker = forker_of(pool) if early else 0
     assert not early or not exists(forker)
+
+
+def test_workers_that_start_later_find_what_is_needed_by_then() -> None:
+    with Workers(1) as pool:
+        assert [block.said[2] for block in pool.blocks(who, range(2))] == [[], []]
+        for _ in range(2):  # what is loaded is not loaded again
+            list(pool.blocks(who, range(2), warm_up=note))
+        pool._wanted = pool._most = 3
+        said = {block.said[0]: block.said[2] for block in pool.blocks(who, range(12), warm_up=note)}
+        assert sorted(said.values()) == [[], [forker_of(pool)], [forker_of(pool)]]
 
 
 def test_any_number_of_results_can_be_held_by_one_worker() -> None:
@@ -215,12 +213,29 @@ def test_any_number_of_results_can_be_held_by_one_worker() -> None:
         assert [block.job for block in pool.blocks(who, range(held + 5), held=held)] == list(range(held + 5))
 
 
-@pytest.mark.parametrize("condition", [CLEAN, Condition("gaussian_noise", 1, output="jpeg85"), Condition("no such", 1)])
-def test_a_job_says_what_loads_its_libraries_in_few_bytes(condition: Condition) -> None:
-    job = Job(["a"], [], [condition], preprocessing=cast(Any, None))
-    assert len(pickle.dumps((prepare.__module__, job.warm_up))) < 1000
-    if condition.name == "no such":
-        with pytest.raises(Exception, match="no such"):
-            job.warm_up()
-    else:
-        job.warm_up()
+@pytest.mark.parametrize("names", ["clean", "gaussian_noise", "clean,elastic_transform,frost,fog"])
+def test_all_that_jobs_need_is_loaded_before_they_run_and_leaves_no_thread_or_file(
+    names: str, draw_photos: Callable[..., Path]
+) -> None:
+    """In a fresh process, as the one that forks workers is."""
+    code = """
+        import os, pickle, sys
+        from shiftproof.datasets import open_dataset
+        from shiftproof.models.preprocessing import ImagePreprocessing
+        from shiftproof.runs.prepare import Job, prepare, warm_up_for
+        from shiftproof.types import CLEAN, Condition
+        images, preprocessing = open_dataset(sys.argv[1]), ImagePreprocessing()
+        names = sys.argv[2].split(",")
+        conditions = [CLEAN if name == "clean" else Condition(name, 2, output="jpeg85") for name in names]
+        files = set(os.listdir("/proc/self/fd"))
+        pickle.loads(pickle.dumps(warm_up_for(conditions, preprocessing)))()
+        assert set(os.listdir("/proc/self/fd")) == files
+        assert len(os.listdir("/proc/self/task")) == 1
+        before = set(sys.modules)
+        for condition in conditions:
+            assert len(prepare(Job.of(images, images.samples[:2], condition, preprocessing))[0]) == 2
+        print(*sorted(set(sys.modules) - before))
+        """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(draw_photos()), names]
+    done = subprocess.run(command, env=processes.ONE_THREAD | os.environ, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from inspect import signature
 from typing import NamedTuple, cast
@@ -17,6 +17,7 @@ from shiftproof.corruptions.entry import check_kernels, corruption_of
 from shiftproof.datasets.image_list import fetch_images
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.runs.digests import digest_of, stamp_of
+from shiftproof.runs.processes import WarmUp
 from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
 from shiftproof.runs.workers import Arrays, Batch, room_for
 from shiftproof.types import (
@@ -56,24 +57,6 @@ class Job(NamedTuple):
         """Some images of a dataset under one condition."""
         sources = [images.source(sample) for sample in samples]
         return cls([sample.id for sample in samples], sources, [condition] * len(samples), preprocessing)
-
-    @property
-    def warm_up(self) -> Callable[[], object]:
-        """What loads the libraries and kernels of such jobs."""
-        return partial(_warm_up, self.conditions[0], type(self.preprocessing).__module__)
-
-
-def _warm_up(condition: Condition, preprocessing: str) -> None:
-    importlib.import_module("shiftproof.datasets.decoding")
-    importlib.import_module(preprocessing)
-    if _changes_pixels(condition):
-        from shiftproof.corruptions.apply import apply
-
-        apply(condition, np.zeros((224, 224, 3), np.uint8), key="")
-
-
-def _changes_pixels(condition: Condition) -> bool:
-    return condition.name != "clean" or condition.output != "raw"
 
 
 class Read(NamedTuple):
@@ -140,6 +123,19 @@ def _places_inputs(preprocessing: type) -> bool:
     return all("out" in signature(getattr(preprocessing, name)).parameters for name in ("from_image", "from_picture"))
 
 
+def warm_up_for(conditions: Iterable[Condition], preprocessing: Preprocessing) -> WarmUp:
+    """What loads the libraries and kernels of jobs under these conditions; those of a corruption serve all severities."""
+    each = {(condition.name, condition.output): condition for condition in conditions}
+    return partial(_warm_up, list(each.values()), type(preprocessing).__module__)
+
+
+def _warm_up(conditions: list[Condition], preprocessing: str) -> None:
+    importlib.import_module("shiftproof.datasets.decoding")
+    importlib.import_module(preprocessing)
+    for condition in conditions:
+        _corrupted("", np.zeros((224, 224, 3), np.uint8), condition)
+
+
 def check_condition(condition: Condition) -> None:
     """An error now where the condition names what there is not, or needs a library that is missing."""
     if condition.name != "clean":
@@ -158,15 +154,20 @@ def check_condition(condition: Condition) -> None:
 def _input_of(
     image_id: str, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
 ) -> Inputs:
-    if _changes_pixels(condition):
-        from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
-
-        picture = apply(condition, picture, key=image_id)
+    picture = _corrupted(image_id, picture, condition)
     whole_image = condition.picture == "image"
     if out is None:
         return preprocessing.from_image(picture) if whole_image else preprocessing.from_picture(picture)
     placing = cast(PlacingPreprocessing, preprocessing)  # for others there is no room
     return placing.from_image(picture, out) if whole_image else placing.from_picture(picture, out)
+
+
+def _corrupted(image_id: str, picture: Image, condition: Condition) -> Image:
+    if condition.name == "clean" and condition.output == "raw":
+        return picture
+    from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
+
+    return apply(condition, picture, key=image_id)
 
 
 def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes | None, str]:

@@ -45,6 +45,9 @@ main()
 imports is garbage, and looking for some would take a sixth of the time.
 """
 
+WarmUp = Callable[[], object]
+"""Loads what jobs need and would else load when they run; small, and it pickles."""
+
 Serve = Callable[[list[int]], object]
 """The main loop of a worker: a socket and files in; it returns when the socket is closed."""
 
@@ -82,21 +85,27 @@ class Plain:
 
 
 class Forker:
-    """The process that imports a module, calls `warm_up`, and forks workers; seen from its parent."""
+    """The process that forks workers, seen from its parent."""
 
-    def __init__(self, module: str, warm_up: Callable[[], object] | None = None) -> None:
-        message = pickle.dumps((module, warm_up))
+    def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # which keeps messages apart
         self._socket.settimeout(2 * LEAVE)
-        self._forked = 0
+        self._forked, self._loaded = 0, b""
         try:
             self._process = Plain([theirs.fileno()])
-            self._socket.send(message)
         except OSError:
             self._socket.close()
             raise
         finally:
             theirs.close()
+
+    def load(self, module: str, warm_up: WarmUp | None) -> None:
+        """What the workers forked from now on find imported."""
+        message = pickle.dumps((module, warm_up))
+        if message != self._loaded:
+            self._loaded = message
+            with suppress(OSError):  # the process has ended
+                self._socket.send(message)
 
     def start(self, files: list[int]) -> Process:
         """A worker; where it cannot be forked, its socket says so with an OSError instead of its first message."""
@@ -115,7 +124,7 @@ class Forker:
         except OSError:  # the process that would know it has ended, or takes too long
             self._socket.close()
             return None
-        return int(code) if code not in (b"", _UNKNOWN) else None
+        return None if code in (b"", _UNKNOWN) else int(code)
 
     def close(self) -> None:
         self._socket.close()
@@ -130,17 +139,12 @@ class _Forked(NamedTuple):
         return self.forker.end(self.number)
 
 
-def fork_workers(parent: int, serve: Serve) -> None:
+def fork_workers(parent: int, serve: Serve) -> NoReturn:
     """What the process that forks workers does, until its parent closes the socket."""
     asked = socket.socket(fileno=parent)
     asked.set_inheritable(False)
-    files_before = _open_files()
-    with suppress(Exception):  # which the first job will tell
-        module, warm_up = pickle.loads(asked.recv(_MESSAGE))  # noqa: S301 from our own parent
-        importlib.import_module(module)
-        if warm_up is not None:
-            warm_up()
-    forkable = len(os.listdir("/proc/self/task")) == 1 and _open_files() == files_before
+    own_files = _open_files()
+    forkable = True
     running: dict[int, int] = {}
     started = 0
     with suppress(ConnectionError):
@@ -157,11 +161,23 @@ def fork_workers(parent: int, serve: Serve) -> None:
                 started += 1
                 for file in files:  # else the workers that are forked later would keep its socket open
                     os.close(file)
-            else:
+            elif message.isdigit():
                 process = running.pop(int(message), None)
                 asked.send(_UNKNOWN if process is None else b"%d" % _end(process))
+            else:
+                _load(message)
+                forkable = len(os.listdir("/proc/self/task")) == 1 and _open_files() == own_files
     for process in running.values():
         _end(process)
+    os._exit(0)  # nothing is left to be written, and all that was imported would be taken apart
+
+
+def _load(message: bytes) -> None:
+    with suppress(Exception):  # which the first job will tell
+        module, warm_up = pickle.loads(message)  # noqa: S301 from our own parent
+        importlib.import_module(module)
+        if warm_up is not None:
+            warm_up()
 
 
 def _open_files() -> set[str]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from shiftproof.cores import usable_cores
 from shiftproof.errors import ShiftproofError
-from shiftproof.runs.processes import FORKED, MOST_FILES, Forker, Plain, Process, fork_workers
+from shiftproof.runs.processes import FORKED, MOST_FILES, Forker, Plain, Process, WarmUp, fork_workers
 
 Arrays = list[NDArray[np.generic]]
 Batch = NDArray[np.generic] | Arrays
@@ -54,20 +54,16 @@ SLACK = 0.5
 MEMORIES = 10
 """Fewest shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
-EARLY = 0.03
-"""Seconds to wait on a machine of many cores before the process that forks workers is started, to import what they need."""
-
 MANY_CORES = 16
-"""Cores that one thread does not keep busy: with fewer, an import in vain would cost more than it saves."""
+"""Cores that one thread hardly keeps busy: from here on the process that forks workers is started at once, before any is
+missing, and imports what they need meanwhile.
+"""
 
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
 
 Work = Callable[[Any], tuple[Batch, Any]]
-"""A module-level function: a job in; arrays, perhaps where `room_for` says, and anything small that pickles, out.
-
-A job may have a `warm_up`: something small that pickles, called before workers are forked to load what such jobs need.
-"""
+"""A module-level function: a job in; arrays, perhaps where `room_for` says, and anything small that pickles, out."""
 
 
 class Block(NamedTuple, Generic[Job]):
@@ -97,6 +93,7 @@ class Workers:
         self._workers: list[_Worker] = []
         self._forker: Forker | None = None
         self._held = 1
+        self._needed: tuple[str, WarmUp | None] = ("", None)
 
     def __enter__(self) -> Workers:
         return self
@@ -112,12 +109,17 @@ class Workers:
             self._forker.close()
         self._thread, self._workers, self._forker = _Thread(), [], None
 
-    def blocks(self, work: Work, jobs: Iterable[Job], *, held: int = 1) -> Iterator[Block[Job]]:
+    def blocks(
+        self, work: Work, jobs: Iterable[Job], *, held: int = 1, warm_up: WarmUp | None = None
+    ) -> Iterator[Block[Job]]:
         """Each job with its result, in the order of the jobs, a few worked on ahead.
 
-        A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
+        A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken. Worker processes are
+        started from one that has called `warm_up`.
         """
-        self._held = held
+        self._held, self._needed = held, (work.__module__, warm_up)
+        if self._forker is not None:
+            self._forker.load(*self._needed)
         jobs = iter(jobs)
         turns: deque[tuple[_Thread | _Worker, Job]] = deque()
         shown: deque[_Thread | _Worker] = deque()
@@ -138,6 +140,9 @@ class Workers:
                 yield Block(job, batch, said)
                 if len(shown) == held:
                     shown.popleft().free_memory()
+        except WorkerDied:
+            self.close()
+            raise
         finally:
             for worker in shown:
                 worker.free_memory()
@@ -155,15 +160,12 @@ class Workers:
         # where it waited for a core itself, one more process would only make another wait
         self._waited += 0 if first else max(0.0, now - asked - (_starved(worker.task) - starved))
         starting = len(self._ready()) < self._wanted  # and may be enough
-        if not starting and self._waits(PATIENCE):
+        if self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)) and not starting:
             self._wanted = min(self._most, max(1, self._most // 8, 2 * self._wanted))
             starting = True
         if starting:
             self._waited, self._since = 0.0, _idle_clock()
         return answer
-
-    def _waits(self, seconds: float) -> bool:
-        return self._waited > max(seconds, SLACK * (_idle_clock() - self._since))
 
     def _has_room(self) -> bool:
         return (self._chosen and len(self._workers) < self._wanted) or self._freest().pending < QUEUED
@@ -188,10 +190,11 @@ class Workers:
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
-        if len(self._workers) < self._wanted or (self._most >= MANY_CORES and self._waits(EARLY)):
+        if len(self._workers) < self._wanted or (self._most >= MANY_CORES and self._forker is None):
             try:
                 if FORKED and self._forker is None:
-                    self._forker = Forker(work.__module__, getattr(job, "warm_up", None))
+                    self._forker = Forker()
+                    self._forker.load(*self._needed)
                 if len(self._workers) < self._wanted:
                     self._workers.append(self._new_worker(work))
             except OSError:  # no files, processes or memory are left for one more
