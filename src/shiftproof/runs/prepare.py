@@ -124,15 +124,19 @@ def _places_inputs(preprocessing: type) -> bool:
 
 
 def warm_up_for(conditions: Iterable[Condition], preprocessing: Preprocessing) -> WarmUp:
-    """What loads the libraries and kernels of jobs under these conditions; those of a corruption serve all severities."""
-    each = {(condition.name, condition.output): condition for condition in conditions}
-    return partial(_warm_up, list(each.values()), type(preprocessing).__module__)
+    """What loads the libraries that jobs under these conditions need.
+
+    One corruption loads three quarters of what all take; workers load the other kernels when they need them, not one after
+    the other before the first worker is there.
+    """
+    one = next((condition for condition in conditions if _changes_pixels(condition)), None)
+    return partial(_warm_up, one, type(preprocessing).__module__)
 
 
-def _warm_up(conditions: list[Condition], preprocessing: str) -> None:
+def _warm_up(condition: Condition | None, preprocessing: str) -> None:
     importlib.import_module("shiftproof.datasets.decoding")
     importlib.import_module(preprocessing)
-    for condition in conditions:
+    if condition is not None:
         _corrupted("", np.zeros((224, 224, 3), np.uint8), condition)
 
 
@@ -154,7 +158,8 @@ def check_condition(condition: Condition) -> None:
 def _input_of(
     image_id: str, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
 ) -> Inputs:
-    picture = _corrupted(image_id, picture, condition)
+    if _changes_pixels(condition):
+        picture = _corrupted(image_id, picture, condition)
     whole_image = condition.picture == "image"
     if out is None:
         return preprocessing.from_image(picture) if whole_image else preprocessing.from_picture(picture)
@@ -162,9 +167,11 @@ def _input_of(
     return placing.from_image(picture, out) if whole_image else placing.from_picture(picture, out)
 
 
+def _changes_pixels(condition: Condition) -> bool:
+    return condition.name != "clean" or condition.output != "raw"
+
+
 def _corrupted(image_id: str, picture: Image, condition: Condition) -> Image:
-    if condition.name == "clean" and condition.output == "raw":
-        return picture
     from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
 
     return apply(condition, picture, key=image_id)
