@@ -65,14 +65,12 @@ class Stages(NamedTuple):
 
 class Starts(NamedTuple):
     """CPU seconds: of the process that forks workers before it can, then for each of them; and what a worker's first jobs
-    take beyond the same jobs later: pages that are copied or new, tables of a severity.
+    take beyond the same jobs later, one after the other: pages that are copied or new, kernels, tables of a severity.
     """
 
     forker: float
     fork: float
-    first_job: float
-    next_jobs: float
-    jobs: int  # of which one is the first
+    jobs: tuple[float, ...]
 
 
 @dataclass(eq=False)
@@ -150,8 +148,7 @@ class Hand:
     def __init__(self, machine: Machine, image: float, starts: Starts, forker: Server | None = None) -> None:
         self._server = Server(machine, at_once=0)
         self._image, self._forked = image, forker is None
-        each = starts.next_jobs / max(1, starts.jobs - 1)
-        self._beyond = deque([starts.first_job, *[each] * (starts.jobs - 1)])
+        self._beyond = deque(starts.jobs)
         if forker is None:
             self._begin()
         else:
@@ -226,7 +223,7 @@ def replay(cores: int, images: int, stages: Stages) -> Replayed:
         return SimpleNamespace(load=lambda *_: None, start=None, close=lambda: None)
 
     pretended: dict[str, Any] = {
-        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, 0, 0, 0)),
+        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, ())),
         "_Worker": lambda *_: Hand(machine, stages.image, stages.starts, forker),
         "Forker": start_forker,
         "_starved": lambda server: server.starved,
@@ -324,8 +321,15 @@ def starts_of_workers(jobs: list[Job], further: int = 4, times: int = 3) -> Star
         return of_workers(jobs, 1 + further) / (1 + further) - again
 
     forker, fork = np.median([of_forker() for _ in range(times)], axis=0).tolist()
-    of_all, first_job = (max(0.0, statistics.median(beyond(some) for _ in range(times))) for some in (jobs, jobs[:1]))
-    return Starts(forker, fork, first_job, max(0.0, of_all - first_job), len(jobs))
+    # a worker meets every corruption before it meets all severities
+    of_each_corruption = list({job.conditions[0].name: job for job in jobs[::-1]}.values())
+    counted, taken, each = 0, 0.0, []
+    for some in (jobs[:1], of_each_corruption, jobs):
+        more = len(some) - counted
+        so_far = max(taken, statistics.median(beyond(some) for _ in range(times)))
+        each += [(so_far - taken) / more] * more if more else []
+        counted, taken = len(some), so_far
+    return Starts(forker, fork, tuple(each))
 
 
 def _python_and_system(model: Any, images: Any, conditions: Iterable[Any], cores: int) -> tuple[float, float]:
@@ -388,8 +392,9 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name, by_cores in of_runs.items():
         for cores, stages in by_cores.items():
-            seconds = {**stages._asdict(), **stages.starts._asdict()}
-            print(name, cores, {part: f"{seconds[part] * 1e3:.2f} ms" for part in seconds if part not in ("starts", "jobs")})
+            starts = {"forker": stages.starts.forker, "fork": stages.starts.fork, "first jobs": sum(stages.starts.jobs)}
+            seconds = {part: value for part, value in stages._asdict().items() if part != "starts"} | starts
+            print(name, cores, {part: f"{value * 1e3:.2f} ms" for part, value in seconds.items()})
             replayed = replay(cores, 75_000 if name == "75 cells" else 50_000, stages)
             figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": seconds}
             chosen = f"{replayed.batches} batches at once, {replayed.workers} workers"
