@@ -3,8 +3,9 @@
     SHIFTPROOF_TEST_DATA=... python benchmarks/busy_cores.py
 
 The stages of a run are timed here, by the CPU time of one core: an image's decoding, corrupting and preprocessing, the
-forward pass, the start of a worker, and what Python and the system do for one more batch where batches come as fast as they
-are taken and as many run at once as the cores are. Then the pipeline's own code (what hands out
+forward pass, the start of workers for such images (the first waits for imports, further ones are forked), and what Python
+and the system do for one more batch where batches come as fast as they are taken and as many run at once as the cores are.
+Then the pipeline's own code (what hands out
 the work, runs the model and chooses how many batches a session takes at once) runs on a pretended machine, event after
 event: its workers and the model are queues whose work takes those times, and where more threads want to run than there are
 cores, all of them run slower. It starts with one thread and has to find out by itself how many workers it needs. Last come
@@ -38,7 +39,7 @@ from shiftproof.models.classifiers import onnx_session
 from shiftproof.runs import predict, workers
 from shiftproof.runs.digests import digest_of
 from shiftproof.runs.predict import fill_conditions, run_model
-from shiftproof.runs.prepare import Job, Read, prepare
+from shiftproof.runs.prepare import Job, Read, prepare, warm_up_for
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Batch, Workers, room_for
 from shiftproof.runs.write import RowWriter
@@ -52,14 +53,24 @@ ALL_PHOTOS = 1_281_167  # the training set of ILSVRC-2012
 
 class Stages(NamedTuple):
     """CPU seconds: of an image before the model and in it, of Python for a batch, and what the system does for its rows
-    meanwhile; of the start of a worker.
+    meanwhile; of the start of workers.
     """
 
     image: float
     forward: float
     python: float
     system: float
-    start: float
+    starts: Starts
+
+
+class Starts(NamedTuple):
+    """CPU seconds: of the process that forks workers before it can, then for each of them; and what a worker's first jobs
+    take beyond the same jobs later, one after the other: pages that are copied or new, kernels, tables of a severity.
+    """
+
+    forker: float
+    fork: float
+    jobs: tuple[float, ...]
 
 
 @dataclass(eq=False)
@@ -68,6 +79,7 @@ class Task:
 
     left: float
     server: Server
+    then: Callable[[], None] | None = None
     done: bool = False
 
 
@@ -126,16 +138,27 @@ class Machine:
                 self.running.remove(one)
                 one.server.running.remove(one)
                 one.server.start()
+                if one.then is not None:
+                    one.then()
 
 
 class Hand:
-    """What stands in for a thread or a process that prepares batches."""
+    """What stands in for a thread or a process that prepares batches; a process is forked by another, in its turn."""
 
-    def __init__(self, machine: Machine, image: float, start: float) -> None:
-        self._server = Server(machine)
-        self._image, self._starting = image, self._server.submit(start)
+    def __init__(self, machine: Machine, image: float, starts: Starts, forker: Server | None = None) -> None:
+        self._server = Server(machine, at_once=0)
+        self._image, self._forked = image, forker is None
+        self._beyond = deque(starts.jobs)
+        if forker is None:
+            self._begin()
+        else:
+            forker.submit(starts.fork).then = self._begin
         self._tasks: deque[Task] = deque()
         self.has_replied = False
+
+    def _begin(self) -> None:
+        self._forked, self._server.at_once = True, 1
+        self._server.start()
 
     @property
     def pending(self) -> int:
@@ -146,10 +169,11 @@ class Hand:
         return self._server
 
     def send(self, _: object, job: int) -> None:
-        self._tasks.append(self._server.submit(self._image * job))
+        beyond = self._beyond.popleft() if self._beyond else 0.0
+        self._tasks.append(self._server.submit(self._image * job + beyond))
 
     def is_ready(self) -> bool:
-        return self._starting.done
+        return self._forked
 
     def has_answer(self) -> bool:
         return self._tasks[0].done
@@ -192,9 +216,16 @@ class Replayed(NamedTuple):
 def replay(cores: int, images: int, stages: Stages) -> Replayed:
     """The pipeline on so many cores."""
     machine = Machine(cores)
+    forker = Server(machine)
+
+    def start_forker(*_: object) -> SimpleNamespace:
+        forker.submit(stages.starts.forker)
+        return SimpleNamespace(load=lambda *_: None, start=None, close=lambda: None)
+
     pretended: dict[str, Any] = {
-        "_Thread": lambda: Hand(machine, stages.image, 0.0),
-        "_Worker": lambda *_: Hand(machine, stages.image, stages.start),
+        "_Thread": lambda: Hand(machine, stages.image, Starts(0, 0, ())),
+        "_Worker": lambda *_: Hand(machine, stages.image, stages.starts, forker),
+        "Forker": start_forker,
         "_starved": lambda server: server.starved,
         "time": SimpleNamespace(monotonic=lambda: machine.now, thread_time=lambda: machine.main.used),
     }
@@ -210,7 +241,7 @@ def replay(cores: int, images: int, stages: Stages) -> Replayed:
         jobs: Any = [BATCH] * (images // BATCH)
         with mock.patch.multiple(predict, ThreadPoolExecutor=lambda *_, **__: Threads(model, stages.forward)):
             committing = Server(machine)
-            for _ in run_model(pool, jobs, lambda _: None, at_once):
+            for _ in run_model(pool, jobs, lambda _: None, at_once, lambda: None):
                 # one thread hands out and another commits, but only one of them at a time has the interpreter
                 machine.spend(stages.python)
                 committed = committing.submit(stages.system)
@@ -242,12 +273,14 @@ def measured(model: Any, images: Any, everything: Any) -> dict[str, dict[int, St
 
     all_cells()
     forward = of_one_core(lambda: model(inputs)) / BATCH
-    start = _start_of_a_worker(jobs[0])
     a_photo, a_cell = of_one_core(lambda: prepare(clean)) / BATCH, of_one_core(all_cells, 3) / BATCH / len(jobs)
-    work = {"photos": (a_photo, everything, [sp.CLEAN]), "75 cells": (a_cell, images, cells[:15])}
+    work = {
+        "photos": (a_photo, everything, [sp.CLEAN], starts_of_workers([clean])),
+        "75 cells": (a_cell, images, cells[:15], starts_of_workers(jobs)),
+    }
     return {
-        name: {cores: Stages(image, forward, *_python_and_system(model, some, chosen, cores), start) for cores in CORES}
-        for name, (image, some, chosen) in work.items()
+        name: {cores: Stages(image, forward, *_python_and_system(model, some, chosen, cores), starts) for cores in CORES}
+        for name, (image, some, chosen, starts) in work.items()
     }
 
 
@@ -257,12 +290,46 @@ def ready(job: Job) -> tuple[Batch, list[Read]]:
     return room_for((len(read), 3, 224, 224), np.dtype(np.float32))[: len(read)], read
 
 
-def _start_of_a_worker(job: Job) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with Workers(1) as pool:
-        list(pool.blocks(prepare, [job]))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return sum(after[:2]) - sum(before[:2])
+def starts_of_workers(jobs: list[Job], further: int = 4, times: int = 3) -> Starts:
+    """What the process that forks workers takes, and workers where each works on all jobs."""
+    warm_up = warm_up_for((condition for job in jobs for condition in job.conditions), jobs[0].preprocessing)
+
+    def work(pool: Workers, jobs: Iterable[Job]) -> float:
+        """CPU seconds of the process that forks, so far."""
+        for _ in pool.blocks(prepare, jobs, warm_up=warm_up):
+            pass
+        forker: Any = pool._forker
+        return int(Path(f"/proc/{forker._process._process.pid}/schedstat").read_bytes().split()[0]) / 1e9
+
+    def of_forker() -> tuple[float, float]:
+        """CPU seconds before the first fork, and of each."""
+        with Workers(1) as pool:
+            first = work(pool, jobs[:1])
+            pool._wanted = pool._most = 1 + further
+            fork = (work(pool, jobs[:1] * (1 + further)) - first) / further
+        return first - fork, fork
+
+    def of_workers(jobs: list[Job], count: int, rounds: int = 1) -> float:
+        before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        with Workers(count) as pool:
+            forker = work(pool, [job for job in jobs * rounds for _ in range(count)])
+        return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before - forker
+
+    def beyond(jobs: list[Job]) -> float:
+        """CPU seconds of a worker beyond what its jobs take when they come again."""
+        again = of_workers(jobs, 1, rounds=2) - of_workers(jobs, 1)
+        return of_workers(jobs, 1 + further) / (1 + further) - again
+
+    forker, fork = np.median([of_forker() for _ in range(times)], axis=0).tolist()
+    # a worker meets every corruption before it meets all severities
+    of_each_corruption = list({job.conditions[0].name: job for job in jobs[::-1]}.values())
+    counted, taken, each = 0, 0.0, []
+    for some in (jobs[:1], of_each_corruption, jobs):
+        more = len(some) - counted
+        so_far = max(taken, statistics.median(beyond(some) for _ in range(times)))
+        each += [(so_far - taken) / more] * more if more else []
+        counted, taken = len(some), so_far
+    return Starts(forker, fork, tuple(each))
 
 
 def _python_and_system(model: Any, images: Any, conditions: Iterable[Any], cores: int) -> tuple[float, float]:
@@ -325,9 +392,11 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name, by_cores in of_runs.items():
         for cores, stages in by_cores.items():
-            print(name, cores, {part: f"{seconds * 1e3:.2f} ms" for part, seconds in stages._asdict().items()})
+            starts = {"forker": stages.starts.forker, "fork": stages.starts.fork, "first jobs": sum(stages.starts.jobs)}
+            seconds = {part: value for part, value in stages._asdict().items() if part != "starts"} | starts
+            print(name, cores, {part: f"{value * 1e3:.2f} ms" for part, value in seconds.items()})
             replayed = replay(cores, 75_000 if name == "75 cells" else 50_000, stages)
-            figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": stages._asdict()}
+            figures[f"{name}, {cores} cores"] = {**replayed._asdict(), "stages": seconds}
             chosen = f"{replayed.batches} batches at once, {replayed.workers} workers"
             print(f"{name}, {cores:2} cores: busy {replayed.busy:.3f} with {chosen}", flush=True)
     for name in of_runs:

@@ -25,7 +25,7 @@ from onnxruntime import quantization
 
 import shiftproof as sp
 from harness import AGAIN, Contestant, cpu_race, figure, save
-from shiftproof.models.classifiers.lite import SIZES, build_graph, checkpoint_of
+from shiftproof.models.classifiers.lite import build_graph, checkpoint_of
 from shiftproof.types import Classifier, Image, Inputs
 
 BATCH = 8
@@ -58,7 +58,7 @@ class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # 
 def written(folder: Path, calibration: Inputs) -> dict[str, Path]:
     """The network in each form."""
     plain = folder / "float32.onnx"
-    plain.write_bytes(build_graph(0, checkpoint_of(0), (SIZES[0], SIZES[0])))
+    plain.write_bytes(build_graph(0, checkpoint_of(0)))
     files = {name: folder / f"{name}.onnx" for name in ("float16", "int8", "dynamic int8")}
     onnx.save(as_half(onnx.load(plain)), files["float16"])
     kinds = {"weight_type": quantization.QuantType.QInt8, "activation_type": quantization.QuantType.QUInt8}

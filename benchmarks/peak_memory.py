@@ -69,7 +69,8 @@ class Peak(NamedTuple):
 
 def draw(folder: Path) -> None:
     """Pictures with a coloured box each, and for either number of them manifests of photos, others and clips, and boxes."""
-    generator, boxes = np.random.default_rng(0), []
+    generator = np.random.default_rng(0)
+    boxes: list[list[int]] = []
     labels = [number // FRAMES % len(CLASSES) for number in range(MANY)]
     for number, label in enumerate(labels):
         for name in ("other", "training", "photo"):

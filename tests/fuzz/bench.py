@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import shiftproof
 from fuzz.cases import LARGEST, Edit, Seed, applied, edits_of
 from shiftproof.errors import ShiftproofError
-from shiftproof.runs.workers import START
+from shiftproof.runs.processes import START
 
 CORPUS = Path(__file__).with_name("corpus")
 """Files that once failed, by reader."""

@@ -18,7 +18,7 @@ import xxhash
 from shiftproof.datasets.subsets import View
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import Adaptation, Forward, LoadedClassifier
-from shiftproof.runs.prepare import Job, check_condition, prepare
+from shiftproof.runs.prepare import Job, check_condition, prepare, warm_up_for
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Workers
 from shiftproof.types import Condition, Dataset, Inputs, Model, ModelRef, Outputs, Preprocessing, Sample, fingerprint_of
@@ -103,7 +103,7 @@ class _Late:
         ends = [len(samples) * part // parts for part in range(parts + 1)]
         jobs = [Job.of(self.images, samples[start:end], self.condition, self.preprocessing) for start, end in pairwise(ends)]
         with Workers(self.workers) as pool:
-            for block in pool.blocks(prepare, jobs):
+            for block in pool.blocks(prepare, jobs, warm_up=warm_up_for([self.condition], self.preprocessing)):
                 if not len(block.batch):
                     continue
                 if not isinstance(block.batch, np.ndarray):

@@ -28,7 +28,8 @@ from shiftproof.runs.engines import Engine, status_of
 from shiftproof.runs.engines.predicting import predict_on
 from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
 from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
-from shiftproof.runs.prepare import CACHED_BYTES, Job, Read, check_condition, prepare
+from shiftproof.runs.prepare import CACHED_BYTES, Job, Read, check_condition, prepare, warm_up_for
+from shiftproof.runs.processes import WarmUp
 from shiftproof.runs.saliency import NeedsSaliency, fill_saliency
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Block, Workers
@@ -243,7 +244,9 @@ def fill_conditions(
             jobs = _FollowedJobs(jobs, follow_up, images, model.preprocessing, batch_size)
         with writer, ExitStack() as stack:
             if engine is None:
-                committed = _predict_here(workers or settings.workers, model, images, writer, jobs, at_once)
+                missing = [condition for condition, plan in plans.items() if plan.done < plan.total]
+                warm_up = warm_up_for(missing, model.preprocessing)
+                committed = _predict_here(workers or settings.workers, model, images, writer, jobs, at_once, warm_up)
             else:
                 left = sum(plan.total - plan.done for plan in plans.values())
                 committed = predict_on(engine, model, writer, jobs, store=store, total=left, status=status_of(progress))
@@ -261,13 +264,19 @@ def fill_conditions(
 
 
 def _predict_here(
-    workers: Workers | int | None, model: Model, images: Dataset, writer: RowWriter, jobs: Iterator[Job], at_once: int
+    workers: Workers | int | None,
+    model: Model,
+    images: Dataset,
+    writer: RowWriter,
+    jobs: Iterator[Job],
+    at_once: int,
+    warm_up: WarmUp,
 ) -> Generator[tuple[Job, list[SkippedImage]], None, None]:
     """Every job with the images that were skipped, its rows committed; the model runs in this process."""
     # rows are committed in a thread of their own, one batch at a time, while the next ones are handed out
     with worker_pool(workers, model.preprocessing, images) as pool, ThreadPoolExecutor(1, "commit") as committing:
         last: tuple[Job, Future[list[SkippedImage]]] | None = None
-        for job, read, outputs in _run_followed(pool, jobs, writer.run, at_once):
+        for job, read, outputs in _run_followed(pool, jobs, writer.run, at_once, warm_up):
             before, last = last, (job, committing.submit(writer.write, job, read, outputs))
             if before is not None:
                 yield before[0], before[1].result()
@@ -320,14 +329,14 @@ class _FollowedJobs:
 
 
 def _run_followed(
-    pool: Workers, jobs: Iterator[Job], run: Callable[[Block[Job]], BatchOutputs | None], at_once: int
+    pool: Workers, jobs: Iterator[Job], run: Callable[[Block[Job]], BatchOutputs | None], at_once: int, warm_up: WarmUp
 ) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
     """As of `run_model`, with the jobs that follow from others."""
     if not isinstance(jobs, _FollowedJobs):
-        yield from run_model(pool, jobs, run, at_once)
+        yield from run_model(pool, jobs, run, at_once, warm_up)
         return
     while True:
-        for job, read, outputs in run_model(pool, jobs, run, at_once):
+        for job, read, outputs in run_model(pool, jobs, run, at_once, warm_up):
             jobs.hear(job, read, outputs)
             yield job, read, outputs
         if not jobs.take_rest():
@@ -445,13 +454,17 @@ def _job(
 
 
 def run_model(
-    pool: Workers, jobs: Iterable[Job], run: Callable[[Block[Job]], BatchOutputs | None], concurrent_batches: int
+    pool: Workers,
+    jobs: Iterable[Job],
+    run: Callable[[Block[Job]], BatchOutputs | None],
+    concurrent_batches: int,
+    warm_up: WarmUp,
 ) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
     """Every job with what became of its images and the model's outputs, in order; several batches run concurrently."""
     waiting: deque[tuple[Block[Job], Future[BatchOutputs | None]]] = deque()
     ahead = batches_ahead(concurrent_batches)
     with ThreadPoolExecutor(concurrent_batches, thread_name_prefix="model") as threads:
-        for block in pool.blocks(prepare, jobs, held=ahead):
+        for block in pool.blocks(prepare, jobs, held=ahead, warm_up=warm_up):
             waiting.append((block, threads.submit(run, block)))
             if len(waiting) == ahead:
                 done, outputs = waiting.popleft()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from inspect import signature
 from typing import NamedTuple, cast
 
@@ -16,6 +17,7 @@ from shiftproof.corruptions.entry import check_kernels, corruption_of
 from shiftproof.datasets.image_list import fetch_images
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.runs.digests import digest_of, stamp_of
+from shiftproof.runs.processes import WarmUp
 from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
 from shiftproof.runs.workers import Arrays, Batch, room_for
 from shiftproof.types import (
@@ -151,6 +153,23 @@ def _places_inputs(preprocessing: type) -> bool:
     return all("out" in signature(getattr(preprocessing, name)).parameters for name in ("from_image", "from_picture"))
 
 
+def warm_up_for(conditions: Iterable[Condition], preprocessing: Preprocessing) -> WarmUp:
+    """What loads the libraries that jobs under these conditions need.
+
+    One corruption loads three quarters of what all take; workers load the other kernels when they need them, not one after
+    the other before the first worker is there.
+    """
+    one = next((condition for condition in conditions if _changes_pixels(condition)), None)
+    return partial(_warm_up, one, type(preprocessing).__module__)
+
+
+def _warm_up(condition: Condition | None, preprocessing: str) -> None:
+    importlib.import_module("shiftproof.datasets.decoding")
+    importlib.import_module(preprocessing)
+    if condition is not None:
+        _corrupted("", np.zeros((224, 224, 3), np.uint8), condition)
+
+
 def check_condition(condition: Condition) -> None:
     """An error now where the condition names what there is not, or needs a library that is missing."""
     if condition.name != "clean":
@@ -169,15 +188,23 @@ def check_condition(condition: Condition) -> None:
 def _input_of(
     image_id: str, picture: Image, condition: Condition, preprocessing: Preprocessing, out: Inputs | None
 ) -> Inputs:
-    if condition.name != "clean" or condition.output != "raw":
-        from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
-
-        picture = apply(condition, picture, key=image_id)
+    if _changes_pixels(condition):
+        picture = _corrupted(image_id, picture, condition)
     whole_image = condition.picture == "image"
     if out is None:
         return preprocessing.from_image(picture) if whole_image else preprocessing.from_picture(picture)
     placing = cast(PlacingPreprocessing, preprocessing)  # for others there is no room
     return placing.from_image(picture, out) if whole_image else placing.from_picture(picture, out)
+
+
+def _changes_pixels(condition: Condition) -> bool:
+    return condition.name != "clean" or condition.output != "raw"
+
+
+def _corrupted(image_id: str, picture: Image, condition: Condition) -> Image:
+    from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
+
+    return apply(condition, picture, key=image_id)
 
 
 def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes | None, str]:

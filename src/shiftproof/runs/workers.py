@@ -2,25 +2,25 @@
 
 Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
 worker processes take over once they have started: one, or one for every eight cores, then twice as many, and so on. They are
-plain child processes on a socket each, not `multiprocessing` children: a user's script needs no
-``if __name__ == "__main__"``, and a worker ends by itself when its parent does, however that ends. Preprocessed pixels come
-back through shared memory, in nameless files that both sides map, so that nothing is left behind after a kill.
+processes on a socket each (`runs/processes.py`), not `multiprocessing` children: a user's script needs no
+``if __name__ == "__main__"``, and a worker ends by itself when the process it works for does, however that ends. Prepared
+pixels come back through shared memory, in nameless files that both sides map, so that nothing is left behind after a kill.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import math
 import mmap
 import os
 import pickle
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from shiftproof.cores import usable_cores
 from shiftproof.errors import ShiftproofError
+from shiftproof.runs.processes import FORKED, MOST_FILES, Forker, Plain, Process, WarmUp, fork_workers
 
 Arrays = list[NDArray[np.generic]]
 Batch = NDArray[np.generic] | Arrays
@@ -53,23 +54,16 @@ SLACK = 0.5
 MEMORIES = 10
 """Fewest shared memory buffers of a worker: for its jobs, and results in use; of more results there are copies."""
 
+MANY_CORES = 16
+"""Cores that one thread hardly keeps busy: from here on the process that forks workers is started at once, before any is
+missing, and imports what they need meanwhile.
+"""
+
 MOST = 64
 """Most workers by default: each keeps some files open, and a process may open about a thousand."""
 
-ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
-"""Environment variables that keep the libraries of a worker to one thread; the user's own come first."""
-
 Work = Callable[[Any], tuple[Batch, Any]]
 """A module-level function: a job in; arrays, perhaps where `room_for` says, and anything small that pickles, out."""
-
-
-START = """
-import sys
-sys.path[:] = sys.argv.pop().split("\\n")
-from shiftproof.runs.workers import main
-main()
-"""
-"""What a worker runs: it imports modules from its parent's path, not from the folder it happens to start in."""
 
 
 class Block(NamedTuple, Generic[Job]):
@@ -97,7 +91,9 @@ class Workers:
         self._waited, self._since = 0.0, _idle_clock()  # since the wish for more processes last grew
         self._thread = _Thread()
         self._workers: list[_Worker] = []
+        self._forker: Forker | None = None
         self._held = 1
+        self._needed: tuple[str, WarmUp | None] = ("", None)
 
     def __enter__(self) -> Workers:
         return self
@@ -109,14 +105,21 @@ class Workers:
         self._thread.close()
         for worker in self._workers:
             worker.close()
-        self._thread, self._workers = _Thread(), []
+        if self._forker is not None:
+            self._forker.close()
+        self._thread, self._workers, self._forker = _Thread(), [], None
 
-    def blocks(self, work: Work, jobs: Iterable[Job], *, held: int = 1) -> Iterator[Block[Job]]:
+    def blocks(
+        self, work: Work, jobs: Iterable[Job], *, held: int = 1, warm_up: WarmUp | None = None
+    ) -> Iterator[Block[Job]]:
         """Each job with its result, in the order of the jobs, a few worked on ahead.
 
-        A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
+        A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken. Worker processes are
+        started from one that has called `warm_up`.
         """
-        self._held = held
+        self._held, self._needed = held, (work.__module__, warm_up)
+        if self._forker is not None:
+            self._forker.load(*self._needed)
         jobs = iter(jobs)
         turns: deque[tuple[_Thread | _Worker, Job]] = deque()
         shown: deque[_Thread | _Worker] = deque()
@@ -137,6 +140,9 @@ class Workers:
                 yield Block(job, batch, said)
                 if len(shown) == held:
                     shown.popleft().free_memory()
+        except WorkerDied:
+            self.close()
+            raise
         finally:
             for worker in shown:
                 worker.free_memory()
@@ -148,14 +154,16 @@ class Workers:
         # no process is left to be started, however long it takes, or none is missing
         if self._wanted == self._most or worker.has_answer():
             return worker.receive()
-        asked, starting, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
+        asked, first, starved = time.monotonic(), not worker.has_replied, _starved(worker.task)
         answer = worker.receive()
         now = time.monotonic()
         # where it waited for a core itself, one more process would only make another wait
-        self._waited += 0 if starting else max(0.0, now - asked - (_starved(worker.task) - starved))
-        all_there = len(self._workers) == self._wanted and all(one.is_ready() for one in self._workers)
-        if all_there and self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)):
+        self._waited += 0 if first else max(0.0, now - asked - (_starved(worker.task) - starved))
+        starting = len(self._ready()) < self._wanted  # and may be enough
+        if self._waited > max(PATIENCE, SLACK * (_idle_clock() - self._since)) and not starting:
             self._wanted = min(self._most, max(1, self._most // 8, 2 * self._wanted))
+            starting = True
+        if starting:
             self._waited, self._since = 0.0, _idle_clock()
         return answer
 
@@ -164,15 +172,31 @@ class Workers:
 
     def _freest(self) -> _Thread | _Worker:
         # while processes start, those that are there go on; where their number was chosen, the thread is none of them
-        there: list[_Thread | _Worker] = [worker for worker in self._workers if self._chosen or worker.is_ready()]
+        there: Sequence[_Thread | _Worker] = self._workers if self._chosen else self._ready()
         return min(there or [self._thread], key=lambda hand: hand.pending)
+
+    def _ready(self) -> list[_Worker]:
+        ready = []
+        for worker in [*self._workers]:
+            try:
+                ready += [worker] if worker.is_ready() else []
+            except OSError:  # no processes or memory are left for one more
+                if self._chosen:
+                    raise
+                self._workers.remove(worker)
+                worker.close()
+                self._most = self._wanted = len(self._workers)
+        return ready
 
     def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
-        if len(self._workers) < self._wanted:
+        if len(self._workers) < self._wanted or (self._most >= MANY_CORES and self._forker is None):
             try:
-                its_share = QUEUED + math.ceil(self._held / self._wanted)
-                self._workers.append(_Worker(work, max(MEMORIES, its_share)))
+                if FORKED and self._forker is None:
+                    self._forker = Forker()
+                    self._forker.load(*self._needed)
+                if len(self._workers) < self._wanted:
+                    self._workers.append(self._new_worker(work))
             except OSError:  # no files, processes or memory are left for one more
                 if self._chosen:
                     raise
@@ -180,6 +204,11 @@ class Workers:
         freest = self._freest()
         freest.send(work, job)
         return freest
+
+    def _new_worker(self, work: Work) -> _Worker:
+        its_share = QUEUED + math.ceil(self._held / self._wanted)
+        memories = min(MOST_FILES - 1, max(MEMORIES, its_share))
+        return _Worker(work, memories, Plain if self._forker is None else self._forker.start)
 
 
 def _idle_clock() -> float:
@@ -266,23 +295,15 @@ class _Thread:
 
 
 class _Worker:
-    """One child process, seen from its parent."""
+    """One worker process, seen from where its jobs come from."""
 
-    def __init__(self, work: Work, memories: int = MEMORIES) -> None:
+    def __init__(self, work: Work, memories: int, start: Callable[[list[int]], Process]) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
         files: list[int] = []
         try:
             files += (_shared_file() for _ in range(memories))
-            inherited = [theirs.fileno(), *files]
-            # our own end is not inherited, so the child sees its socket end as soon as this process is gone
-            self._process = subprocess.Popen(  # noqa: S603 ourselves
-                [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
-                pass_fds=inherited,
-                stdin=subprocess.DEVNULL,
-                env=ONE_THREAD | os.environ,
-                process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
-            )
+            self._process = start([theirs.fileno(), *files])
         except OSError:
             for file in files:
                 os.close(file)
@@ -295,7 +316,7 @@ class _Worker:
         self._busy: deque[int | None] = deque()  # memory of the jobs sent, oldest first, until it is freed; of copies none
         self.pending = 0
         self.has_replied = False  # before that it may still be starting
-        self.task = self._process.pid
+        self.task: int | None = None  # its process, once it is there
         self._ready = False
         self._send(_name_of(work))
 
@@ -340,17 +361,15 @@ class _Worker:
 
     def close(self) -> None:
         self._connection.close()
-        try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.end()
         for memory in self._memory:
             os.close(memory.file)
 
     def _say_ready(self) -> None:
-        self._received()
-        self._ready = True
+        told = self._received()
+        if isinstance(told, OSError):  # it could not be started
+            raise told
+        self.task, self._ready = told, True
 
     def _send(self, message: object) -> None:
         try:
@@ -365,9 +384,9 @@ class _Worker:
             raise self._died() from ended
 
     def _died(self) -> WorkerDied:
-        code = self._process.wait()
+        code = self._process.end()
         return WorkerDied(
-            f"a worker process ended by itself (exit code {code}; out of memory?); "
+            f"a worker process ended by itself (exit code {'unknown' if code is None else code}; out of memory?); "
             "what was committed is kept: start again, perhaps with fewer --workers"
         )
 
@@ -449,12 +468,15 @@ def _shared_file() -> int:
         return os.dup(file.fileno())
 
 
-def serve(connection: Connection, memories: list[_Memory]) -> None:
-    """The main loop of a worker: works on jobs until its parent closes the socket."""
+def serve(files: list[int]) -> None:
+    """The main loop of a worker: works on jobs until the first of its files, a socket, is closed by who sends them."""
+    connection, memories = Connection(files[0]), [_Memory(file) for file in files[1:]]
     try:
         with suppress(Exception):  # which the first job will tell
             importlib.import_module(connection.recv().partition(":")[0])
-        connection.send(None)
+        gc.freeze()  # nothing looks through what was imported again, and so copies the pages that workers share
+        gc.enable()
+        connection.send(os.getpid())
         messages: SimpleQueue[bytes | None] = SimpleQueue()
         threading.Thread(target=_read_ahead, args=(connection, messages), daemon=True).start()
         while (message := messages.get()) is not None:
@@ -496,6 +518,9 @@ def portable(error: Exception) -> Exception:
 
 
 def main() -> None:
-    """A worker process: its arguments are the files it got from its parent."""
-    socket, *files = map(int, sys.argv[1:])
-    serve(Connection(socket), [_Memory(file) for file in files])
+    """A worker process, whose arguments are the files it got; with a socket alone, the process that forks workers."""
+    socket, *memories = map(int, sys.argv[1:])
+    if memories:
+        serve([socket, *memories])
+    else:
+        fork_workers(socket, serve)

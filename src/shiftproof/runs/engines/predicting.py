@@ -15,7 +15,7 @@ from shiftproof.errors import ShiftproofError, UnreadableImage
 from shiftproof.places import is_url
 from shiftproof.runs.digests import digest_of
 from shiftproof.runs.engines import Engine, Opener, Unfit, opener_of, token_in
-from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.prepare import Job, Read, warm_up_for
 from shiftproof.runs.rows import may_be_back
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Workers
@@ -123,7 +123,8 @@ class OpenedPredicting:
 
         numbers = [number for number, _ in jobs]
         at_once = min(self._cores, batches_at_once(self._model, max(len(job.ids) for _, job in jobs)))
-        ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, at_once)
+        warm_up = warm_up_for((condition for _, job in jobs for condition in job.conditions), self._model.preprocessing)
+        ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, at_once, warm_up)
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
             if self._sees_store and not any(map(_lost, read)):  # else it may be this node that cannot read them
