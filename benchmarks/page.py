@@ -80,7 +80,6 @@ def _path() -> list[str]:
 
 
 def main() -> None:
-    kept: list[Row] = json.loads(FIGURES.read_text()) if FIGURES.exists() else []
     failed = []
     for name in sys.argv[1:] or scripts():
         print(f"== {name}", flush=True)
@@ -88,6 +87,7 @@ def main() -> None:
         if rows is None:
             failed.append(name)
             continue
+        kept: list[Row] = json.loads(FIGURES.read_text()) if FIGURES.exists() else []  # others may have measured meanwhile
         kept = [row for row in kept if row["benchmark"] != name or _stays(row)] + rows
         kept.sort(key=lambda row: (row["machine"], row["benchmark"]))
         FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
