@@ -65,6 +65,20 @@ def test_a_process_with_threads_or_files_of_its_own_is_not_copied(unsafe: Callab
     assert not any(map(exists, [forker, *ends]))
 
 
+def test_without_proc_each_worker_is_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_listed = """
+        import os
+        def listdir(path):
+            raise FileNotFoundError(path)
+        os.listdir = listdir
+        """
+    monkeypatch.setattr(processes, "START", textwrap.dedent(nothing_listed) + processes.START)
+    with Workers(2) as pool:
+        said = [block.said for block in pool.blocks(who, range(6), warm_up=note)]
+        assert {worker for worker, _, _ in said} == set(pids(pool))
+    assert all(worker == imported and warmed == [] for worker, imported, warmed in said)
+
+
 def test_elsewhere_each_worker_is_a_plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "FORKED", False)
     with Workers(2) as pool:
