@@ -145,6 +145,19 @@ def test_a_killed_worker_is_told_with_its_exit_code_and_the_next_loop_has_others
         assert not any(map(exists, [forker, killed, *others]))
 
 
+def test_workers_of_a_parent_that_ignores_its_children_are_waited_for() -> None:
+    """As some daemons do; what is ignored is inherited."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Workers(2) as pool:
+            list(pool.blocks(who, range(4)))
+            os.kill(pids(pool)[0], signal.SIGKILL)
+            with pytest.raises(WorkerDied, match="exit code -9"):
+                list(pool.blocks(who, range(60)))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_workers_go_on_without_the_process_that_forked_them() -> None:
     with Workers(2) as pool:
         list(pool.blocks(who, range(4)))

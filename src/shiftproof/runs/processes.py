@@ -143,6 +143,7 @@ def fork_workers(parent: int, serve: Serve) -> NoReturn:
     """What the process that forks workers does, until its parent closes the socket."""
     asked = socket.socket(fileno=parent)
     asked.set_inheritable(False)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the parent ignores it, nobody could wait for workers
     own_files = _listed("fd")
     forkable = False
     running: dict[int, int] = {}
