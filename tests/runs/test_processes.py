@@ -145,6 +145,22 @@ def test_a_killed_worker_is_told_with_its_exit_code_and_the_next_loop_has_others
         assert not any(map(exists, [forker, killed, *others]))
 
 
+def test_what_workers_print_goes_nowhere_where_the_parent_has_no_output(tmp_path: Path) -> None:
+    code = """
+        import sys
+        sys.path[:0] = sys.argv[2:]
+        from pathlib import Path
+        from forked_jobs import mutter
+        from shiftproof.runs.workers import Workers
+        with Workers(2) as pool:
+            Path(sys.argv[1]).write_text(str([block.said for block in pool.blocks(mutter, range(6))]))
+        """
+    said = tmp_path / "said"
+    program = [sys.executable, "-c", textwrap.dedent(code), str(said), str(Path(__file__).parents[1])]
+    subprocess.run(["sh", "-c", 'exec "$@" >&-', "", *program], check=True, timeout=60)
+    assert said.read_text() == "[9, 9, 9, 9, 9, 9]"
+
+
 def test_workers_of_a_parent_that_ignores_its_children_are_waited_for() -> None:
     """As some daemons do; what is ignored is inherited."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -143,6 +143,9 @@ def fork_workers(parent: int, serve: Serve) -> NoReturn:
     """What the process that forks workers does, until its parent closes the socket."""
     asked = socket.socket(fileno=parent)
     asked.set_inheritable(False)
+    while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # else a worker's socket would become its output, where it has none
+        os.set_inheritable(file, True)
+    os.close(file)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the parent ignores it, nobody could wait for workers
     own_files = _listed("fd")
     forkable = False
