@@ -27,6 +27,11 @@ def threads(job: int) -> tuple[Arrays, tuple[str | None, int]]:
     return [], (os.environ.get("OMP_NUM_THREADS"), np.random.default_rng(0).random((500, 500)).dot(np.eye(500)).ndim)
 
 
+def mutter(job: object) -> tuple[Arrays, int]:
+    """As a library does that knows nothing of Python."""
+    return [], os.write(1, b"something")
+
+
 def note() -> None:
     warmed_by.append(os.getpid())
 

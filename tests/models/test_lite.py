@@ -13,6 +13,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.models import load_model
 from shiftproof.models.classifiers.lite import SIZES, blocks_of, checkpoint_of
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.types import Inputs
 
 
@@ -90,6 +91,22 @@ def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.Monk
     (tmp_path / "file").write_text("a file where the folder should be")
     monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "file" / "cache"))
     assert load_model("lite:0")(noise(1, 224)).scores.shape == (1, 1000)
+
+
+@pytest.mark.parametrize("left", [0, 1000])
+def test_a_damaged_cache_is_told_at_another_size_too(left: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
+    model = load_model("lite:0")
+    model(noise(1, 224))
+    (kept,) = tmp_path.glob("models/lite0-*.onnx")
+    kept.write_bytes(kept.read_bytes()[:left])
+    assert isinstance(model, LoadedClassifier)
+    assert model.for_size is not None
+    smaller = model.for_size((160, 160))
+    with pytest.raises(BadInput, match=f"{kept.name} is damaged; remove it"):
+        smaller(noise(1, 160), False)
+    kept.unlink()
+    assert smaller(noise(1, 160), False).scores.shape == (1, 1000)
 
 
 def test_looking_at_the_model_makes_no_session_and_reads_no_graph() -> None:

@@ -427,6 +427,23 @@ def test_values_that_half_precision_cannot_hold_are_refused(images: Dataset, sto
     assert len(sp.predict(loud, images, store=store, keep="logits", workers=0)) == len(images.samples)
 
 
+class InDoublePrecision(LoadedClassifier):
+    """A user's own classifier, of scores that single precision cannot tell apart."""
+
+    def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
+        return Outputs(np.ones((len(inputs), 3)) + 1e-10 * np.arange(3))
+
+
+def test_the_best_classes_do_not_depend_on_what_else_is_kept_of_scores_in_double_precision(
+    images: Dataset, colour_model: Classifier, tmp_path: Path
+) -> None:
+    parts = {one.name: getattr(colour_model, one.name) for one in dataclasses.fields(LoadedClassifier)}
+    model = InDoublePrecision(**parts)
+    alone = sp.predict(model, images, store=tmp_path / "alone")
+    beside_logits = sp.predict(model, images, store=tmp_path / "beside", keep="logits")
+    assert alone.top5.classes[0].tolist() == beside_logits.top5.classes[0].tolist() == [2, 1, 0]
+
+
 def test_half_precision_halves_the_file_and_is_found_by_studies(
     images: Dataset, colour_model: Classifier, store: Store
 ) -> None:

@@ -65,6 +65,20 @@ def test_a_process_with_threads_or_files_of_its_own_is_not_copied(unsafe: Callab
     assert not any(map(exists, [forker, *ends]))
 
 
+def test_without_proc_each_worker_is_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_listed = """
+        import os
+        def listdir(path):
+            raise FileNotFoundError(path)
+        os.listdir = listdir
+        """
+    monkeypatch.setattr(processes, "START", textwrap.dedent(nothing_listed) + processes.START)
+    with Workers(2) as pool:
+        said = [block.said for block in pool.blocks(who, range(6), warm_up=note)]
+        assert {worker for worker, _, _ in said} == set(pids(pool))
+    assert all(worker == imported and warmed == [] for worker, imported, warmed in said)
+
+
 def test_elsewhere_each_worker_is_a_plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "FORKED", False)
     with Workers(2) as pool:
@@ -129,6 +143,35 @@ def test_a_killed_worker_is_told_with_its_exit_code_and_the_next_loop_has_others
         assert len(said) == 3
         assert said.isdisjoint({forker, killed, *others})
         assert not any(map(exists, [forker, killed, *others]))
+
+
+def test_what_workers_print_goes_nowhere_where_the_parent_has_no_output(tmp_path: Path) -> None:
+    code = """
+        import sys
+        sys.path[:0] = sys.argv[2:]
+        from pathlib import Path
+        from forked_jobs import mutter
+        from shiftproof.runs.workers import Workers
+        with Workers(2) as pool:
+            Path(sys.argv[1]).write_text(str([block.said for block in pool.blocks(mutter, range(6))]))
+        """
+    said = tmp_path / "said"
+    program = [sys.executable, "-c", textwrap.dedent(code), str(said), str(Path(__file__).parents[1])]
+    subprocess.run(["sh", "-c", 'exec "$@" >&-', "", *program], check=True, timeout=60)
+    assert said.read_text() == "[9, 9, 9, 9, 9, 9]"
+
+
+def test_workers_of_a_parent_that_ignores_its_children_are_waited_for() -> None:
+    """As some daemons do; what is ignored is inherited."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Workers(2) as pool:
+            list(pool.blocks(who, range(4)))
+            os.kill(pids(pool)[0], signal.SIGKILL)
+            with pytest.raises(WorkerDied, match="exit code -9"):
+                list(pool.blocks(who, range(60)))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_workers_go_on_without_the_process_that_forked_them() -> None:

@@ -6,8 +6,9 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -112,6 +113,23 @@ def test_a_kill_between_sealing_and_deleting_is_harmless(run: StoredRun, monkeyp
     run.seal()
     assert len(list(run.folder.glob("*.safetensors"))) == 4
     assert run.load([("0", "d"), ("1", "d"), ("2", "d")])["log_total"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, StoreError, KeyboardInterrupt])
+def test_the_last_rows_are_stored_where_files_cannot_be_joined(
+    error: type[BaseException], run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another process joined them meanwhile, the disk is nearly full, or the user has had enough."""
+    for name in "ab":
+        run.append(rows(name), "top5")
+
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(run, "_join", fail)
+    with nullcontext() if error is FileNotFoundError else pytest.raises(error):
+        run.seal(rows("c"), "top5")
+    assert {key for key, _ in run.contents().rows} == set("abc")
 
 
 def test_a_reader_survives_files_joined_under_its_hands(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,8 +143,12 @@ def fork_workers(parent: int, serve: Serve) -> NoReturn:
     """What the process that forks workers does, until its parent closes the socket."""
     asked = socket.socket(fileno=parent)
     asked.set_inheritable(False)
-    own_files = _open_files()
-    forkable = True
+    while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # else a worker's socket would become its output, where it has none
+        os.set_inheritable(file, True)
+    os.close(file)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the parent ignores it, nobody could wait for workers
+    own_files = _listed("fd")
+    forkable = False
     running: dict[int, int] = {}
     started = 0
     with suppress(ConnectionError):
@@ -166,7 +170,7 @@ def fork_workers(parent: int, serve: Serve) -> NoReturn:
                 asked.send(_UNKNOWN if process is None else b"%d" % _end(process))
             else:
                 _load(message)
-                forkable = len(os.listdir("/proc/self/task")) == 1 and _open_files() == own_files
+                forkable = len(_listed("task")) == 1 and _listed("fd") == own_files
     for process in running.values():
         _end(process)
     os._exit(0)  # nothing is left to be written, and all that was imported would be taken apart
@@ -180,8 +184,11 @@ def _load(message: bytes) -> None:
             warm_up()
 
 
-def _open_files() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
+def _listed(what: str) -> set[str]:
+    """The threads or open files of this process; nothing in a container without /proc."""
+    with suppress(FileNotFoundError):
+        return set(os.listdir(f"/proc/self/{what}"))
+    return set()
 
 
 def _fork(asked: socket.socket, files: list[int], serve: Serve) -> int:

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count, pairwise, repeat
@@ -240,8 +240,14 @@ class StoredRun:
         if rest is not None and not self.folder.is_dir():
             self.append(rest, keep)
             return
-        with suppress(FileNotFoundError), alone(self.folder, wait=True):
-            self._seal(rest, keep)
+        try:
+            with alone(self.folder, wait=True):
+                self._seal(rest, keep)
+        except BaseException as error:
+            if rest is not None:  # alone it may fit onto a disk that has no room to join files
+                self.append(rest, keep)
+            if not isinstance(error, FileNotFoundError):  # another process joined some files since we listed them
+                raise
 
     def _seal(self, rest: Rows | None, keep: Keep) -> None:
         known = KnownRows()

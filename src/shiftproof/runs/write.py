@@ -290,8 +290,8 @@ class ClassOutputs:
         return {name: rows[places] for name, rows in self._rows.items()}
 
     def reduced(self) -> StoredOutputs:
-        # the five best follow from logits in full precision, and are found when rows are committed
-        follow = self.precision == "float32" and self.keep in ("logits", "features")
+        # the five best follow from logits that are stored as they are, and are found when rows are committed
+        follow = self.outputs.scores.dtype == self.precision and self.keep in ("logits", "features")
         return StoredOutputs(self.columns, self.valid, self._kept if follow else self._rows)
 
     # all are found once: rows of a batch that belong to many conditions are stored one by one
@@ -407,8 +407,8 @@ def _stacked(batch: Batch, places: Sequence[int]) -> Inputs:
 
 def _stored_as(values: NDArray[np.floating], precision: Precision) -> NDArray[np.floating]:
     """The values as they go to disk; BadInput where half precision has no room for them."""
-    if precision == "float32":
-        return values.astype(np.float32)
+    if values.dtype == precision:
+        return values.copy()
     with np.errstate(over="ignore"):  # told below
         stored = values.astype(np.dtype(precision))
     if (np.isinf(stored) & np.isfinite(values)).any():

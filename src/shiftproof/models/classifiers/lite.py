@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import MissingExtra, StoreError, UnknownName
+from shiftproof.errors import BadInput, MissingExtra, StoreError, UnknownName
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import RandomWeights, Reinitialised
@@ -119,8 +119,12 @@ def resized_graph(graph: Callable[[], Path | bytes], size: tuple[int, int]) -> b
     """The network for inputs of another height and width: nothing else in its graph knows of them."""
     from shiftproof.models.classifiers.onnx_graph import loaded
 
-    model = loaded(graph())
-    height, width = model.graph.input[0].type.tensor_type.shape.dim[2:]
+    source = graph()
+    try:
+        model = loaded(source)
+        height, width = model.graph.input[0].type.tensor_type.shape.dim[2:]
+    except Exception as error:  # protobuf has some of its own, and reads an empty file without one
+        raise BadInput(f"{source!s:.300} is damaged; remove it, and it is made again") from error
     height.dim_value, width.dim_value = size
     data: bytes = model.SerializeToString()
     return data
