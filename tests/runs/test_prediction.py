@@ -270,6 +270,13 @@ def test_larger_batches_run_side_by_side_only_as_memory_allows(
     assert batches_at_once(dataclasses.replace(model, concurrent_batches=1), batch_size) == 1
 
 
+def test_a_preprocessing_may_change_its_size_between_batches(images: Dataset) -> None:
+    preprocessing = ImagePreprocessing(size=(16, 16))
+    for size in ((16, 16), (8, 12)):
+        object.__setattr__(preprocessing, "size", size)  # as one of a user's own might
+        assert np.shape(prepare(Job.of(images, images.samples[:2], CLEAN, preprocessing))[0]) == (2, 3, *size)
+
+
 class Narrow(ImagePreprocessing):
     """Makes its inputs in a way of its own."""
 

@@ -239,9 +239,8 @@ def fill_conditions(
         writer.together = batches_together(at_once) if engine is None else 1
         if follow_up is not None and (engine is not None or not _is_new(plans, follow_up, writer)):
             follow_up = None
-        jobs = _jobs(plans, images, model.preprocessing, batch_size, writer.together, again=follow_up is not None)
-        if follow_up is not None:
-            jobs = _FollowedJobs(jobs, follow_up, images, model.preprocessing, batch_size)
+        planned = _jobs(plans, images, model.preprocessing, batch_size, writer.together, again=follow_up is not None)
+        jobs = _FollowedJobs(planned, follow_up, images, model.preprocessing, batch_size)
         with writer, ExitStack() as stack:
             if engine is None:
                 missing = [condition for condition, plan in plans.items() if plan.done < plan.total]
@@ -268,7 +267,7 @@ def _predict_here(
     model: Model,
     images: Dataset,
     writer: RowWriter,
-    jobs: Iterator[Job],
+    jobs: _FollowedJobs,
     at_once: int,
     warm_up: WarmUp,
 ) -> Generator[tuple[Job, list[SkippedImage]], None, None]:
@@ -291,10 +290,10 @@ def _is_new(plans: Mapping[Condition, Plan], follow_up: FollowUp, writer: RowWri
 
 
 class _FollowedJobs:
-    """Jobs of one condition; each block of images that the follow-up asks for comes between them as soon as it is whole."""
+    """Jobs as planned; each block of images that a follow-up asks for comes between them as soon as it is whole."""
 
     def __init__(
-        self, jobs: Iterator[Job], follow_up: FollowUp, images: Dataset, preprocessing: Preprocessing, batch_size: int
+        self, jobs: Iterator[Job], follow_up: FollowUp | None, images: Dataset, preprocessing: Preprocessing, batch_size: int
     ) -> None:
         self._jobs, self._follow_up = jobs, follow_up
         self._images, self._preprocessing, self._batch_size = images, preprocessing, batch_size
@@ -309,7 +308,7 @@ class _FollowedJobs:
 
     def hear(self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None) -> None:
         """Takes up what the outcome of a job asks for; jobs are told of in their order."""
-        if outputs is None or job.conditions[0] in self._follow_up.conditions:
+        if outputs is None or self._follow_up is None or job.conditions[0] in self._follow_up.conditions:
             return
         ids = [image_id for image_id, seen in zip(job.ids, read, strict=True) if not seen.reason]
         valid = np.flatnonzero(outputs.valid).tolist()
@@ -323,18 +322,17 @@ class _FollowedJobs:
         return bool(self._next)
 
     def _take_block(self) -> None:
+        if self._follow_up is None:
+            return
         block, self._asked = self._asked[: self._batch_size], self._asked[self._batch_size :]
         pairs = [(sample, condition) for condition in self._follow_up.conditions for sample in block]
         self._next += _mixed_jobs(pairs, _made_once(self._images), self._preprocessing, self._batch_size, again=True)
 
 
 def _run_followed(
-    pool: Workers, jobs: Iterator[Job], run: Callable[[Block[Job]], BatchOutputs | None], at_once: int, warm_up: WarmUp
+    pool: Workers, jobs: _FollowedJobs, run: Callable[[Block[Job]], BatchOutputs | None], at_once: int, warm_up: WarmUp
 ) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
     """As of `run_model`, with the jobs that follow from others."""
-    if not isinstance(jobs, _FollowedJobs):
-        yield from run_model(pool, jobs, run, at_once, warm_up)
-        return
     while True:
         for job, read, outputs in run_model(pool, jobs, run, at_once, warm_up):
             jobs.hear(job, read, outputs)

@@ -73,7 +73,7 @@ class Read(NamedTuple):
 def prepare(job: Job) -> tuple[Batch, list[Read]]:
     """The input of every readable image, in order, and what became of each image."""
     arrays: Arrays = []
-    abilities = _abilities_of(job.preprocessing)
+    abilities = _Abilities(job.preprocessing)
     form = abilities.form
     # each input is written to its place in the batch at once
     room = None if form is None else room_for((len(job.ids), *form.shape), form.dtype)
@@ -112,7 +112,7 @@ def prepare(job: Job) -> tuple[Batch, list[Read]]:
 
 
 class _Abilities:
-    """What a preprocessing can do, asked once for many batches: protocols are slow to check."""
+    """What a preprocessing can do, asked once a batch and only where it matters: protocols are slow to check."""
 
     def __init__(self, preprocessing: Preprocessing) -> None:
         self.preprocessing = preprocessing
@@ -134,17 +134,6 @@ class _Abilities:
         if not isinstance(self.preprocessing, CroppingPreprocessing):
             raise BadInput("the model has a preprocessing of its own, which has no corner crops")
         return self.preprocessing
-
-
-_lately: _Abilities | None = None
-
-
-def _abilities_of(preprocessing: Preprocessing) -> _Abilities:
-    global _lately
-    known = _lately
-    if known is None or known.preprocessing is not preprocessing:
-        known = _lately = _Abilities(preprocessing)
-    return known
 
 
 @cache
