@@ -15,7 +15,7 @@ from shiftproof.errors import BadInput
 from shiftproof.metrics import budget as metrics_budget
 from shiftproof.metrics.budget import Layout, LikelyWrong, fit_likely_wrong
 from shiftproof.studies.corruption import budget as budgets
-from shiftproof.studies.corruption.budget import Benchmark, Memory, Progress, next_pairs, stored_pairs
+from shiftproof.studies.corruption.budget import Benchmark, BoundedCache, Progress, next_pairs, stored_pairs
 
 RESULTS = hard_images(250)  # 5000 pairs
 
@@ -255,8 +255,8 @@ def test_what_was_found_before_is_not_fitted_again_and_pairs_are_the_same(
 ) -> None:
     fits = recorded_fits(monkeypatch)
     counts, designs = [], []
-    for memory in (Memory(0), Memory(10**7)):
-        monkeypatch.setattr(budgets, "MEMORY", memory)
+    for cache in (BoundedCache(0), BoundedCache(10**7)):
+        monkeypatch.setattr(budgets, "CACHE", cache)
         fits.clear()
         designs.append(run(benchmark_of(seed=seed), **limits))
         counts.append(len(fits))
@@ -278,7 +278,7 @@ def test_results_that_change_in_place_draw_as_if_they_had_always_been_so(monkeyp
     while not (after := next_pairs(benchmark, table, precision=0.012)).done:
         table[after.missing] = changed[after.missing]
     half_width = after.half_width
-    monkeypatch.setattr(budgets, "MEMORY", Memory(0))
+    monkeypatch.setattr(budgets, "CACHE", BoundedCache(0))
     anew = run(benchmark_of(), changed, precision=0.012)
     assert pairs_of(after) == pairs_of(anew) != pairs_of(before)
     assert half_width == anew.half_width == anew.estimate.half_width
@@ -304,14 +304,14 @@ def test_cells_that_became_whole_narrow_the_estimate_again() -> None:
 
 
 def test_a_memory_drops_the_longest_unused_and_never_exceeds_its_size() -> None:
-    memory, made = Memory(30), []
+    cache, made = BoundedCache(30), []
 
     def value(name: bytes, size: int = 10) -> bytes:
-        return memory.recall(name, lambda: made.append(name) or name, size)  # type: ignore[func-returns-value]
+        return cache.get_or_make(name, lambda: made.append(name) or name, size)  # type: ignore[func-returns-value]
 
     for name in (b"a", b"b", b"c", b"a", b"d", b"a", b"b"):  # d drops b, and b then c
         assert value(name) == name
-        assert memory.taken <= 30
+        assert cache.taken <= 30
     assert made == [b"a", b"b", b"c", b"d", b"b"]
     value(b"large", 31)
     value(b"large", 31)

@@ -56,7 +56,7 @@ LEAST_CHANCE = 0.02  # no guess is trusted beyond this; it bounds the weight of 
 Made = TypeVar("Made")
 
 
-class Memory:
+class BoundedCache:
     """A cache by a digest of all that a value follows from, so that nothing in it is ever out of date.
 
     For every step begins at the first round again, from what is stored. Beyond `most` bytes the longest unused is dropped.
@@ -67,7 +67,7 @@ class Memory:
         self._kept: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
-    def recall(self, key: bytes, make: Callable[[], Made], size: int) -> Made:
+    def get_or_make(self, key: bytes, make: Callable[[], Made], size: int) -> Made:
         """The value under this key, made the first time; of so many bytes."""
         with self._lock:
             if key in self._kept:
@@ -84,7 +84,7 @@ class Memory:
         return made
 
 
-MEMORY = Memory(32_000_000)  # bytes; a design of 7,000 pairs takes 0.2 million
+CACHE = BoundedCache(32_000_000)  # bytes; a design of 7,000 pairs takes 0.2 million
 _A_PAIR, _A_NUMBER = 24, 256  # bytes, with what it takes to find it
 
 
@@ -210,7 +210,7 @@ class Progress:
         rounds = [(one.images, one.cells, one.chance, self.leads[one.images, one.cells]) for one in self.rounds]
         whole = np.flatnonzero(~np.isnan(self.leads).any(axis=0))  # cells that count as known whatever was drawn
         key = _digest(self.benchmark.digest, *chain(*rounds), whole, np.asarray(self.leads[:, whole] < 0))
-        return MEMORY.recall(key, lambda: self.estimate.half_width, _A_NUMBER)
+        return CACHE.get_or_make(key, lambda: self.estimate.half_width, _A_NUMBER)
 
 
 def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None, precision: float | None = None) -> Progress:
@@ -326,7 +326,7 @@ class _FoldDraw(NamedTuple):
 def _draw(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:
     """A round of `size` pairs that are not yet known, of which the first `taken` are wanted."""
     key = _digest(benchmark.digest, np.packbits(known), leads[known], size, number)
-    folds = MEMORY.recall(key, lambda: _draw_folds(benchmark, leads, known, size, number), _A_NUMBER + size * _A_PAIR)
+    folds = CACHE.get_or_make(key, lambda: _draw_folds(benchmark, leads, known, size, number), _A_NUMBER + size * _A_PAIR)
     parts = _begun(np.array([len(one.pairs) for one in folds]), taken)
     drawn = [one.first(int(part)) for one, part in zip(folds, parts, strict=True)]
     return Round(*(np.concatenate([getattr(one, name) for one in drawn]) for name in ("images", "cells", "chance")))
