@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -273,7 +274,9 @@ curate_crops(
 """
 
 
-def test_killed_while_asking_and_while_writing_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_while_asking_and_while_writing_and_resumed_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(5)
     photos = {}
     for number in range(80):
@@ -282,19 +285,28 @@ def test_killed_while_asking_and_while_writing_and_resumed_gives_the_same_bytes(
         photos[f"{number:02}.png"] = ("green", [Shape((left, top, left + 20, top + 25), painted, "red")])
     draw_boxed(tmp_path / "photos", photos)
 
-    def ran(home: str, dies_at: int) -> int:
-        command = [sys.executable, "-c", KILLED, str(tmp_path / home), str(dies_at)]
-        return subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode
+    script = tmp_path / "crops.py"
+    script.write_text(KILLED, encoding="utf-8")
 
-    assert ran("whole", 0) == 0
+    def finish(home: str) -> None:
+        """Here, since nothing is killed."""
+        monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / home), "0"])
+        runpy.run_path(str(script))
+
+    def killed(home: str, dies_at: int) -> bool:
+        command = [sys.executable, str(script), str(tmp_path / home), str(dies_at)]
+        ended = subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        return ended.returncode == -signal.SIGKILL
+
+    finish("whole")
     expected = digest_of_folder(tmp_path / "whole" / "crops")
     assert len([name for name in expected if name.endswith(".png")]) == 60
     # three batches of 32 are answered, then four lots of 16 crops written, of which two may be worked on ahead
-    assert ran("killed", 1) == -signal.SIGKILL
+    assert killed("killed", 1)
     assert not (tmp_path / "killed" / "crops").exists()
-    assert ran("killed", 3) == -signal.SIGKILL
+    assert killed("killed", 3)
     written = list((tmp_path / "killed" / "crops").rglob("*.png"))
     assert 16 <= len(written) < 60
     assert not (tmp_path / "killed" / "crops" / "manifest.csv").exists()
-    assert ran("killed", 0) == 0
+    finish("killed")
     assert digest_of_folder(tmp_path / "killed" / "crops") == expected

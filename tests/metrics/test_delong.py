@@ -44,12 +44,28 @@ def chance(found: AurocDifference) -> float:
     return found.p
 
 
+def outcomes(in_scores: Scores, out_scores: Scores) -> Scores:
+    """Of every pair of images: half the sign of the difference, and a half; (detectors, inside, outside)."""
+    return np.asarray((np.sign(out_scores[:, None, :] - in_scores[:, :, None]) + 1) / 2)
+
+
 def covariance_by_pairs(in_scores: Scores, out_scores: Scores) -> NDArray[np.floating]:
-    """From the outcome of every pair of images: half the sign of the difference, and a half."""
-    pairs = (np.sign(out_scores[:, None, :] - in_scores[:, :, None]) + 1) / 2  # (detectors, inside, outside)
+    """From the outcome of every pair of images."""
+    pairs = outcomes(in_scores, out_scores)
     inside, outside = pairs.mean(axis=2), pairs.mean(axis=1)
     deviations = [(side - side.mean(axis=1, keepdims=True)) / np.sqrt(side.shape[1] - 1) for side in (inside, outside)]
     return np.asarray(sum(side @ side.T / side.shape[1] for side in deviations))
+
+
+def drawn_aurocs(pairs: Scores, in_counts: Scores, out_counts: Scores) -> Scores:
+    """AUROCs where each image counts as often as it was drawn, (detectors, drawings); counts are (drawings, images)."""
+    won = np.stack([((in_counts @ of_one) * out_counts).sum(axis=1) for of_one in pairs])
+    return np.asarray(won / in_counts.sum(axis=1) / out_counts.sum(axis=1))
+
+
+def drawn_counts(generator: np.random.Generator, drawings: int, count: int) -> Scores:
+    """How often each is drawn where as many are drawn as there are, (drawings, count)."""
+    return generator.multinomial(count, np.full(count, 1 / count), size=drawings).astype(float)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -67,15 +83,12 @@ def test_one_detector_has_the_variance_it_has_among_others() -> None:
 
 def test_the_covariance_is_that_of_images_drawn_again() -> None:
     inside, outside = detectors(ties=False, inside=150, outside=100)
-    generator, drawings = np.random.default_rng(22), 2000
-    drawn = np.empty((drawings, len(inside)))
-    for drawing in drawn:
-        rows = generator.integers(150, size=150), generator.integers(100, size=100)
-        drawing[:] = [auroc(*sides) for sides in zip(inside[:, rows[0]], outside[:, rows[1]], strict=True)]
+    generator = np.random.default_rng(22)
+    drawn = drawn_aurocs(outcomes(inside, outside), *(drawn_counts(generator, 2000, images) for images in (150, 100)))
     # the variance of 2000 drawings is known to about sqrt(2 / 2000), 3 %; four times that, and the 1 % by which drawing
     # again with replacement is too small
     ours = auroc_covariance(inside, outside)
-    assert np.cov(drawn.T) == pytest.approx(ours, rel=0.14)
+    assert np.cov(drawn) == pytest.approx(ours, rel=0.14)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -250,7 +263,7 @@ def of_photos(shared: bool, photos: int = 30) -> tuple[Scores, Scores, Scores, S
 
 def covariance_by_clusters(in_scores: Scores, out_scores: Scores, in_clusters: Scores, out_clusters: Scores) -> Scores:
     """Obuchowski's formulas, a cluster at a time, from the outcome of every pair of images."""
-    pairs = (np.sign(out_scores[:, None, :] - in_scores[:, :, None]) + 1) / 2  # (detectors, inside, outside)
+    pairs = outcomes(in_scores, out_scores)
     seen, (inside, outside) = pairs.mean(axis=(1, 2)), pairs.shape[1:]
     of_in = {one: (pairs[:, in_clusters == one].mean(axis=2) - seen[:, None]).sum(axis=1) for one in set(in_clusters)}
     of_out = {one: (pairs[:, :, out_clusters == one].mean(axis=1) - seen[:, None]).sum(axis=1) for one in set(out_clusters)}
@@ -277,19 +290,13 @@ def test_the_covariance_by_cluster_is_obuchowskis(shared: bool) -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_covariance_by_cluster_is_that_of_photos_drawn_again(shared: bool) -> None:
     inside, outside, ours, theirs = of_photos(shared, photos=120)
-    generator, photos = np.random.default_rng(26), np.unique([*ours, *theirs])
-    rows = [[np.flatnonzero(side == one) for one in photos] for side in (ours, theirs)]
-    drawn = []
-    for _ in range(1500):
-        if shared:
-            places = [generator.integers(120, size=120)] * 2
-        else:  # photos of either side are drawn apart
-            places = [generator.integers(120, size=120), 120 + generator.integers(120, size=120)]
-        some = [np.concatenate([side[place] for place in which]) for side, which in zip(rows, places, strict=True)]
-        drawn.append([auroc(*sides) for sides in zip(inside[:, some[0]], outside[:, some[1]], strict=True)])
+    generator = np.random.default_rng(26)
+    photos = [drawn_counts(generator, 1500, 120) for _ in range(1 if shared else 2)]  # of either side apart
+    counts = photos[0][:, ours], photos[-1][:, theirs % 120]
+    drawn = drawn_aurocs(outcomes(inside, outside), *counts)
     found = auroc_covariance(inside, outside, in_clusters=ours, out_clusters=theirs)
     # the variance of 1500 drawings is known to sqrt(2 / 1500), 4 %; four times that
-    assert np.diag(np.cov(np.transpose(drawn))) == pytest.approx(np.diag(found), rel=0.16)
+    assert np.diag(np.cov(drawn)) == pytest.approx(np.diag(found), rel=0.16)
 
 
 def test_images_that_are_clusters_of_their_own_are_as_without_clusters() -> None:

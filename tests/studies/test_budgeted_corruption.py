@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from PIL import Image as Pillow
 
 import shiftproof as sp
 from shiftproof.cli.main import cli
@@ -31,19 +31,38 @@ from toys import COLOURS, colour_scores, save_colour_network
 NAMES = ("gaussian_noise", "contrast", "brightness", "pixelate")
 
 
-@pytest.fixture
-def images(draw_photos: Callable[..., Path]) -> Dataset:
-    return sp.open_dataset(str(draw_photos(20)))
+SETTINGS: dict[str, Any] = {"corruptions": NAMES, "edition": "cifar-32"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Twenty noisy photos of each colour."""
+    folder, rng = tmp_path_factory.mktemp("drawn"), np.random.default_rng(3)
+    for colour, rgb in COLOURS.items():
+        (folder / colour).mkdir()
+        for number in range(20):
+            pixels = np.clip(np.array(rgb) + rng.normal(0, 60, (24, 32, 3)), 0, 255).astype(np.uint8)
+            Pillow.fromarray(pixels).save(folder / colour / f"{number:03}.png")
+    return sp.open_dataset(str(folder))
+
+
+@pytest.fixture(scope="module")
 def model() -> Classifier:
     return astray("astray", 60, texture=40, light=30)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def other() -> Classifier:
     return astray("other", 80, texture=41, light=30)
+
+
+@pytest.fixture(scope="module")
+def whole(model: Classifier, other: Classifier, images: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store in which both models have every photo in every cell: nothing is left to be run there."""
+    store = Store(tmp_path_factory.mktemp("whole") / "runs")
+    for one in (model, other):
+        filled(CorruptionStudy([one], images, **SETTINGS), one, images, store)
+    return store
 
 
 def astray(name: str, strength: float, *, texture: float, light: float) -> Classifier:
@@ -115,13 +134,11 @@ def assert_alike(budgeted: Results, full: Results) -> None:
 
 
 def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_study(
-    model: Classifier, images: Dataset, tmp_path: Path
+    model: Classifier, images: Dataset, whole: Store
 ) -> None:
-    store = Store(tmp_path / "runs")
-    settings = {"corruptions": NAMES, "edition": "cifar-32", "baseline": "alexnet"}
-    full = filled(CorruptionStudy([model], images, **settings), model, images, store)  # type: ignore[arg-type]
-    study = BudgetedCorruptionStudy([model], images, **settings, budget=60 * 21)  # type: ignore[arg-type]
-    spent = filled(study, model, images, store)
+    full = filled(CorruptionStudy([model], images, **SETTINGS, baseline="alexnet"), model, images, whole)
+    study = BudgetedCorruptionStudy([model], images, **SETTINGS, baseline="alexnet", budget=60 * 21)
+    spent = filled(study, model, images, whole)
     assert_alike(spent, full)
     curves = {json.dumps(dict(one.about), sort_keys=True): one for one in full.findings if isinstance(one, Curve)}
     for one in (one for one in spent.findings if isinstance(one, Curve)):
@@ -131,37 +148,28 @@ def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_stu
         assert one.high == pytest.approx(expected.high)
 
 
-def test_less_work_does_not_look_surer(model: Classifier, images: Dataset, tmp_path: Path) -> None:
-    """20 photos: a run that knows these photos almost exactly is no surer of others than the full run is."""
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    few = sp.open_dataset(str(images.ref.location))
-    store = Store(tmp_path / "runs")
-    full = filled(CorruptionStudy([model], few, **settings), model, few, store)  # type: ignore[arg-type]
-    study = BudgetedCorruptionStudy([model], few, **settings, precision=0.001)  # type: ignore[arg-type]
-    almost = filled(study, model, few, store)
+def test_less_work_does_not_look_surer(model: Classifier, images: Dataset, whole: Store, tmp_path: Path) -> None:
+    """A run that knows these photos almost exactly is no surer of others than the full run is."""
+    full = filled(CorruptionStudy([model], images, **SETTINGS), model, images, whole)
+    almost = filled(BudgetedCorruptionStudy([model], images, **SETTINGS, precision=0.001), model, images, whole)
     for metric in ("mean_corrupted_error", "relative_corrupted_error"):
         assert width(the(almost, metric)) == pytest.approx(width(the(full, metric)), rel=0.02)
     assert sampling_error(almost, "mean_corrupted_error") <= 0.001
-    loose = filled(
-        BudgetedCorruptionStudy([model], few, **settings, budget=200),  # type: ignore[arg-type]
-        model,
-        few,
-        Store(tmp_path / "other"),
-    )
+    study = BudgetedCorruptionStudy([model], images, **SETTINGS, budget=200)
+    loose = filled(study, model, images, Store(tmp_path / "runs"))
     assert width(the(loose, "mean_corrupted_error")) > 1.1 * width(the(full, "mean_corrupted_error"))
     assert "those that were not run estimated" in the(loose, "mean_corrupted_error").how_sure
 
 
 def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
-    model: Classifier, images: Dataset, tmp_path: Path
+    model: Classifier, images: Dataset, whole: Store, tmp_path: Path
 ) -> None:
-    small, large = Store(tmp_path / "small"), Store(tmp_path / "large")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    study = BudgetedCorruptionStudy([model], images, **settings, budget=360)  # type: ignore[arg-type]
+    small = Store(tmp_path / "small")
+    study = BudgetedCorruptionStudy([model], images, **SETTINGS, budget=360)
     results = filled(study, model, images, small)
     stored = sum(len(small.run(model.ref, condition).contents().rows) for condition in study.conditions())
     assert stored == 360
-    full = filled(CorruptionStudy([model], images, **settings), model, images, large)  # type: ignore[arg-type]
+    full = filled(CorruptionStudy([model], images, **SETTINGS), model, images, whole)
     mean, truth = the(results, "mean_corrupted_error"), the(full, "mean_corrupted_error").value
     left_open = sampling_error(results, "mean_corrupted_error")
     assert abs(mean.value - truth) < left_open
@@ -182,37 +190,32 @@ def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
         assert item.condition is not None
         rows = small.run(model.ref, item.condition).contents().rows
         assert item.id in {image for image, _ in rows}, "it was run there"
-        clean, lost = (sp.predict(model, images, condition=one, store=tmp_path / "all") for one in (CLEAN, item.condition))
+        clean, lost = (sp.predict(model, images, condition=one, store=whole) for one in (CLEAN, item.condition))
         predicted = [dict(zip(one.ids, one.top5.classes[:, 0].tolist(), strict=True))[item.id] for one in (clean, lost)]
         assert predicted[0] == label_of[item.id] != predicted[1]
 
 
 def test_a_baseline_that_was_run_in_full_is_paired_photo_by_photo(
-    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, whole: Store
 ) -> None:
-    store = Store(tmp_path / "runs")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    filled(CorruptionStudy([other], images, **settings), other, images, store)  # type: ignore[arg-type]
-    settings["baseline"] = other.ref  # type: ignore[assignment]
-    full = filled(CorruptionStudy([model], images, **settings), model, images, store)  # type: ignore[arg-type]
-    study = BudgetedCorruptionStudy([model], images, **settings, budget=60 * 21)  # type: ignore[arg-type]
-    assert_alike(filled(study, model, images, store), full)
+    against = {**SETTINGS, "baseline": other.ref}
+    full = filled(CorruptionStudy([model], images, **against), model, images, whole)
+    study = BudgetedCorruptionStudy([model], images, **against, budget=60 * 21)
+    assert_alike(filled(study, model, images, whole), full)
 
 
 def test_two_budgets_give_an_mce_of_the_same_pairs(
-    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, whole: Store, tmp_path: Path
 ) -> None:
-    store, whole = Store(tmp_path / "runs"), Store(tmp_path / "whole")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    filled(BudgetedCorruptionStudy([other], images, **settings, budget=500), other, images, store)  # type: ignore[arg-type]
-    against = {**settings, "baseline": other.ref}
-    study = BudgetedCorruptionStudy([model], images, **against, budget=500)  # type: ignore[arg-type]
+    store = Store(tmp_path / "runs")
+    filled(BudgetedCorruptionStudy([other], images, **SETTINGS, budget=500), other, images, store)
+    against = {**SETTINGS, "baseline": other.ref}
+    study = BudgetedCorruptionStudy([model], images, **against, budget=500)
     results = filled(study, model, images, store)
     for condition in study.conditions():
         ids = [{key for key, _ in store.run(one.ref, condition).contents().rows} for one in (model, other)]
         assert ids[0] == ids[1]
-    filled(CorruptionStudy([other], images, **settings), other, images, whole)  # type: ignore[arg-type]
-    full = filled(CorruptionStudy([model], images, **against), model, images, whole)  # type: ignore[arg-type]
+    full = filled(CorruptionStudy([model], images, **against), model, images, whole)
     assert not [reason for reason in results.skipped if "baseline" in reason]
     found, truth, left_open = numbers(results), numbers(full), sampling_errors(results)
     ratios = [key for key in found if key[0] in ("corruption_error", "mean_corruption_error", "relative_corruption_error")]
@@ -231,9 +234,8 @@ def test_a_precision_is_of_the_models_own_passes_and_what_a_sampled_baseline_lea
     model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    filled(BudgetedCorruptionStudy([other], images, **settings, budget=500), other, images, store)  # type: ignore[arg-type]
-    study = BudgetedCorruptionStudy([model], images, **settings, baseline=other.ref, precision=1e-4)  # type: ignore[arg-type]
+    filled(BudgetedCorruptionStudy([other], images, **SETTINGS, budget=500), other, images, store)
+    study = BudgetedCorruptionStudy([model], images, **SETTINGS, baseline=other.ref, precision=1e-4)
     results = filled(study, model, images, store)
     left_open = {
         one.about["number"]: one
@@ -250,10 +252,9 @@ def test_a_baseline_without_a_budget_of_its_own_is_told_what_to_do(
     model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
     one_cell = CorruptionStudy([other], images, corruptions=NAMES[:1], severities=[1], edition="cifar-32")
     filled(one_cell, other, images, store)
-    study = BudgetedCorruptionStudy([model], images, **settings, baseline=other.ref, budget=300)  # type: ignore[arg-type]
+    study = BudgetedCorruptionStudy([model], images, **SETTINGS, baseline=other.ref, budget=300)
     results = filled(study, model, images, store)
     (reason,) = [reason for reason in results.skipped if "baseline" in reason]
     assert "run other with the same --budget or --half-width, or in full" in reason
@@ -268,9 +269,8 @@ def test_a_budgeted_baseline_is_a_hundred_percent_of_itself(model: Classifier, i
 
 def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, images: Dataset, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    settings = {"corruptions": NAMES, "edition": "cifar-32"}
     for budget in (300, 600):
-        study = BudgetedCorruptionStudy([model], images, **settings, budget=budget)  # type: ignore[arg-type]
+        study = BudgetedCorruptionStudy([model], images, **SETTINGS, budget=budget)
         with pytest.raises(MissingRuns):
             measure(study, store=store, datasets=[images])
         filled(study, model, images, store)
@@ -317,9 +317,10 @@ def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: Dataset
 
 
 def test_the_command_spends_a_budget_and_then_another_against_it(images: Dataset, tmp_path: Path) -> None:
+    photos = str(images.ref.location)
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("blue\ngreen\nred\n")
-    what = [f"onnx:{tmp_path / 'colours.onnx'}", str(tmp_path / "photos"), "--classes", str(tmp_path / "classes.txt")]
+    what = [f"onnx:{tmp_path / 'colours.onnx'}", photos, "--classes", str(tmp_path / "classes.txt")]
     how = ["--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
     study = ["--studies", "corruption", "--corruptions", ",".join(NAMES), "--edition", "cifar-32", "--budget", "300"]
     made = ["--preprocess", "squash,mean=0,std=1,size=16", "--name", "plain"]

@@ -212,11 +212,11 @@ def test_impossible_choices_are_refused(study: SaliencyStudy, choice: dict[str, 
 
 
 @pytest.mark.real
-def test_lite_looks_at_the_objects_of_real_photos_far_beyond_chance(real_data: Path, tmp_path: Path) -> None:
+def test_lite_looks_at_the_objects_of_real_photos_far_beyond_chance(real_data: Path, real_runs: Path) -> None:
     pytest.importorskip("onnxruntime")
     boxes = Path(__file__).parents[1] / "boxes" / "ilsvrc_objects.json"
     photos = open_coco(str(boxes), images=real_data / "ilsvrc-sample-1000")
-    model, store = load_model("lite:0"), Store(tmp_path / "runs")
+    model, store = load_model("lite:0"), Store(real_runs)
     study = SaliencyStudy([model], photos, images=99)
     fill_studies(model, [study], [photos], store=store, settings=PredictionSettings(workers=0))
     findings = list(measure(study, store=store, datasets=[photos]).shown)

@@ -148,16 +148,17 @@ def fit_likely_wrong(images: Places, cells: Places, leads: Numbers, features: Nu
     if not len(leads):
         return LikelyWrong(layout, start, start, np.ones(len(layout)), 1.0)
     logits, wrong = start, (leads < 0).astype(float)
+    bins = (np.arange(columns.shape[1]) * len(layout) + cells[:, None]).ravel()  # of each column in each cell
     for _ in range(25):
         chance = _logistic(columns @ logits.common + logits.levels[cells])
-        step = _newton(columns, cells, logits, wrong - chance, chance * (1 - chance) + 1e-6, layout)
+        step = _newton(columns, cells, bins, logits, wrong - chance, chance * (1 - chance) + 1e-6, layout)
         largest = max(float(np.abs(part).max()) for part in step)
         share = min(1.0, 2 / max(largest, 1e-9))  # Newton's first steps may be too bold
         logits = Lines(*(value + share * part for value, part in zip(logits, step, strict=True)))
         if largest < 1e-4:
             break
     scale = max(float(leads.std()), 1e-9)
-    expected = _newton(columns, cells, start, leads / scale, np.ones(len(leads)), layout)  # least squares take one step
+    expected = _newton(columns, cells, bins, start, leads / scale, np.ones(len(leads)), layout)  # least squares: one step
     off = (leads / scale - columns @ expected.common - expected.levels[cells]) ** 2
     pooled = float(off.mean()) + 1e-9
     spread = np.sqrt(
@@ -185,16 +186,20 @@ def clean_features(leads: Numbers, peaks: Numbers | None = None, classes: Places
     return np.column_stack(columns)
 
 
-def _newton(columns: Numbers, cells: Places, at: Lines, off: Numbers, weight: Numbers, layout: Layout) -> Lines:
+def _newton(
+    columns: Numbers, cells: Places, bins: Places, at: Lines, off: Numbers, weight: Numbers, layout: Layout
+) -> Lines:
     """The step to the best lines, to second order, given how far off each result is and how much it counts."""
     width, count = columns.shape[1], len(layout)
-    ridge = np.concatenate([[1e-3, 1e-2], np.full(width - 2, 0.1)])
+    ridge = np.full(width, 0.1)
+    ridge[:2] = 1e-3, 1e-2
     scaled = columns * weight[:, None]
     curvature = np.empty((width + count, width + count))
-    curvature[:width, :width] = scaled.T @ columns + np.diag(ridge)
-    curvature[:width, width:] = np.stack([np.bincount(cells, column, count) for column in scaled.T])
-    curvature[width:, :width] = curvature[:width, width:].T
-    curvature[width:, width:] = layout.precision + np.diag(np.bincount(cells, weight, count))
+    curvature[:width, :width] = scaled.T @ columns
+    curvature[width:, width:] = layout.precision
+    curvature.reshape(-1)[:: width + count + 1] += np.concatenate([ridge, np.bincount(cells, weight, count)])
+    across = np.bincount(bins, scaled.ravel(), width * count).reshape(width, count)
+    curvature[:width, width:], curvature[width:, :width] = across, across.T
     common, levels = columns.T @ off - ridge * at.common, np.bincount(cells, off, count) - layout.precision @ at.levels
     step = np.linalg.solve(curvature, np.concatenate([common, levels]))
     return Lines(step[:width], step[width:])

@@ -110,7 +110,7 @@ def auroc_covariance(
     every = _placed(list(in_scores), list(out_scores), in_clusters, out_clusters)
     if every.least < 2:
         raise BadInput("the covariance of AUROCs needs at least two images, and two clusters, on either side")
-    return every.covariance()
+    return every.covariance
 
 
 def auroc_difference(
@@ -304,12 +304,13 @@ class _Placed:
         """Where all placements of either side are alike, or add up to the same in every cluster, (detectors,)."""
         # placements are multiples of half an image's share: less than that is rounding
         alike = (np.ptp(self.id_side.placed, axis=1) < 1e-12) & (np.ptp(self.ood_side.placed, axis=1) < 1e-12)
-        return np.asarray(alike | (np.diag(self.covariance()) < _NO_VARIANCE))
+        return np.asarray(alike | (np.diag(self.covariance) < _NO_VARIANCE))
 
     @property
     def is_flat(self) -> bool:
         return bool(self.flat().all())
 
+    @cached_property
     def covariance(self) -> NDArray[np.floating]:
         within, across = self._parts
         return np.asarray(within[0] + within[1] + across + across.T)
@@ -322,11 +323,11 @@ class _Placed:
         scale = np.sqrt(plain[0] * plain[1])
         shared = np.divide(np.diag(across), scale, out=np.zeros(len(scale)), where=scale > 0)
         total = raised[0] + raised[1] + 2 * shared * np.sqrt(raised[0] * raised[1])
-        return np.asarray(np.maximum(total, np.diag(self.covariance())))
+        return np.asarray(np.maximum(total, np.diag(self.covariance)))
 
     def cautious_differences(self, others: NDArray[np.integer], versus: int) -> NDArray[np.floating]:
         """Covariances of the differences between some detectors and one, (others, others), from cautious variances."""
-        covariance, cautious = self.covariance(), self.cautious_variances()
+        covariance, cautious = self.covariance, self.cautious_variances()
         # rounding apart, a detector that is never wrong has no variance, and none to share
         plain = np.diag(covariance)
         factors = np.sqrt(np.divide(cautious, plain, out=np.ones(len(plain)), where=plain > _NO_VARIANCE))
@@ -339,7 +340,7 @@ class _Placed:
             + raised[versus, versus]
         )
         # never narrower than the differences' own placements
-        own = np.diag(self.differences(others, versus).covariance())
+        own = np.diag(self.differences(others, versus).covariance)
         wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), _NO_VARIANCE), 1.0))
         return np.asarray(apart * np.outer(wider, wider))
 

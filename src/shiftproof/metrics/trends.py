@@ -121,8 +121,14 @@ def predicted_interval(
     >>> round((high - low) / 2 / 12.7062, 4)  # Student's t of one degree of freedom; sqrt(1.5 * (1 + 1/3 + 2**2 / 2))
     2.2361
     """
-    line = fit_line(x, y, level=level)
-    height, reach = line.intercept + line.slope * place, _student_quantile(level, len(x) - 2) * predicted_error(x, y, place)
+    return _falls_about(fit_line(x, y), x, y, place, level)
+
+
+def _falls_about(
+    line: Line, x: NDArray[np.floating], y: NDArray[np.floating], place: float, level: float
+) -> tuple[float, float]:
+    """The same where the line is known."""
+    height, reach = line.intercept + line.slope * place, _student_quantile(level, len(x) - 2) * _error(line, x, y, place)
     return height - reach, height + reach
 
 
@@ -132,7 +138,11 @@ def predicted_error(x: NDArray[np.floating], y: NDArray[np.floating], place: flo
     >>> round(predicted_error(np.array([0.0, 1.0, 2.0]), np.array([1.0, 4.0, 4.0]), 3.0) ** 2, 4)  # 1.5 * (1 + 1/3 + 2)
     5.0
     """
-    line = fit_line(x, y)
+    return _error(fit_line(x, y), x, y, place)
+
+
+def _error(line: Line, x: NDArray[np.floating], y: NDArray[np.floating], place: float) -> float:
+    """The same where the line is known."""
     across, free = x - x.mean(), len(x) - 2
     scatter = float(((y - line.at(x)) ** 2).sum()) / free if free else float("nan")
     return float(np.sqrt(scatter * (1 + 1 / len(x) + (place - x.mean()) ** 2 / (across @ across))))
@@ -206,7 +216,7 @@ def effective_robustness(
     x, y = _to_axes(others_original, axes), _to_axes(others_perturbed, axes)
     place = _to_axes(np.array([original]), axes)
     line = fit_line(x, y, level=level)
-    bounds = predicted_interval(x, y, float(place[0]), level=level)
+    bounds = _falls_about(line, x, y, float(place[0]), level)
     expected, low, high = (float(share) for share in _from_axes(np.array([line.at(place)[0], *bounds]), axes))
     return EffectiveRobustness(perturbed - expected, expected, (low, high), line)
 
@@ -330,7 +340,7 @@ def _within(
     if len(x) < 3:
         return replace(found, interval=None)
     place, perturbed = float(_to_axes(np.array([original]), axes)[0]), found.expected + found.difference
-    parts = [*of_images, _Part(predicted_error(x, y, place) ** 2, len(x) - 2)]
+    parts = [*of_images, _Part(_error(found.line, x, y, place) ** 2, len(x) - 2)]
     total = sum(part.variance for part in parts)
     degrees = total**2 / sum(part.variance**2 / part.free for part in parts)
     reach = student_quantile(1 - tail_of(level), degrees) * float(np.sqrt(total))

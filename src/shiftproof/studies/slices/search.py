@@ -149,8 +149,7 @@ def k_means(points: NDArray[np.floating], count: int, generator: np.random.Gener
     for _ in range(LLOYD_STEPS):
         own = _nearest(points, centres)
         sizes = np.bincount(own, minlength=count)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, own, points)
+        sums = np.stack([np.bincount(own, column, count) for column in points.T], axis=1)
         centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)  # an empty one stays
     return centres
 
@@ -172,9 +171,11 @@ def described(members: Members, groupings: Sequence[Grouping], kinds: Sequence[B
         inside = np.bincount(one.groups[members & (one.groups >= 0)], minlength=len(one.names)) / members.sum()
         overall = np.bincount(one.groups[one.groups >= 0], minlength=len(one.names)) / len(members)
         told += [(_weight(share, all_), name) for share, all_, name in zip(inside, overall, one.names, strict=True)]
-    for branch in kinds:
-        of_branch = np.isin(labels, branch.classes)
-        told.append((_weight(float(of_branch[members].mean()), float(of_branch.mean())), branch.words))
+    if kinds:
+        count = 1 + max(int(labels.max()), *(int(branch.classes.max()) for branch in kinds))
+        counts = [(np.bincount(some, minlength=count), len(some)) for some in (labels[members], labels)]
+        for branch in kinds:
+            told.append((_weight(*(float(each[branch.classes].sum() / images) for each, images in counts)), branch.words))
     best = sorted(told, key=lambda one: (-one[0], one[1]))[:3]
     return ", ".join(words for weight, words in best if weight > 0)
 
