@@ -250,7 +250,7 @@ REAL = {
     "mobilenetv2_int8_torchvision.onnx": "imagenet,size=244",
 }
 OCCLUDED = ("goose", "flamingo", "golden_retriever", "dragonfly")
-"""Occlusion takes fifty passes a photo: these few have objects of a quarter of their size or so, which chance seldom hits."""
+"""Occlusion takes fifty passes a photo: these few have objects of about a quarter of their size, which chance seldom hits."""
 
 
 @pytest.mark.real
