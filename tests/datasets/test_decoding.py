@@ -227,7 +227,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def most_memory() -> Iterator[Callable[[Path, Decoder], int]]:
-    """Megabytes that a process grows by while it decodes a file, at most: one forked for each from one that has imported all."""
+    """Megabytes that a process grows by while it decodes a file, at most: one forked for each, with all imports done."""
     if not Path("/proc/self/status").exists():
         pytest.skip("this system does not tell the most memory used")
     with subprocess.Popen(
