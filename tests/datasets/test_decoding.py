@@ -9,6 +9,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,7 @@ def _chunk(kind: bytes, content: bytes, length: int | None = None) -> bytes:
     return struct.pack(">I", said) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
+@cache
 def _hostile(kind: str) -> bytes:
     """Small files that ask for a lot of room, below the limit on pixels."""
     start, end = _png(30, 30)[:33], _chunk(b"IEND", b"")
