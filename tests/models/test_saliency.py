@@ -250,7 +250,7 @@ REAL = {
     "mobilenetv2_int8_torchvision.onnx": "imagenet,size=244",
 }
 OCCLUDED = ("goose", "flamingo", "golden_retriever", "dragonfly")
-"""Occlusion takes fifty passes a photo: these few have objects of about a quarter of their size, which chance seldom hits."""
+"""Occlusion takes fifty passes a photo. Objects of these few fill a quarter to a third of them: little heat is chance."""
 
 
 @pytest.mark.real
@@ -275,7 +275,8 @@ def test_real_networks_look_at_objects_that_were_boxed_by_eye(real_data: Path, n
         inside = covered(sample.boxes[0], model.preprocessing.window(*photo.shape[:2]), heat.shape)
         shares.append(inside.mean())
         hot.append((heat * inside).sum() / heat.sum())
-    assert np.mean(hot) > np.mean(shares) + 0.1
+    # maps that are transposed or moved by two rows stay below
+    assert np.mean(hot) > np.mean(shares) + (0.1 if method == "class-activation" else 0.3)
 
 
 def covered(
