@@ -332,11 +332,14 @@ def circular_motion_blur_draws(random: RandomState, height: int, width: int) -> 
 
 def circular_motion_blur(image: Image, strength: float) -> Image:
     pixels = image.astype(np.float32) / 255
+    # what `rotate` begins with for each angle anew
+    splines = np.stack([ndimage.spline_filter(pixels[..., channel], 3) for channel in range(3)], axis=2)
     steps = np.linspace(-1, 1, 21)
     weights = np.exp(-2 * steps**2)
     total = np.zeros(image.shape)
     for step, weight in zip(steps, weights / weights.sum(), strict=True):
-        total += weight * ndimage.rotate(pixels, step * 1.5 * strength, reshape=False, order=3, mode="constant", cval=0)
+        angle = step * 1.5 * strength
+        total += weight * ndimage.rotate(splines, angle, reshape=False, output=np.float32, order=3, cval=0, prefilter=False)
     return cut(np.clip(total, 0, 1) * 255)
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 import shiftproof as sp
 from corruptions import reference_c_bar as reference
-from shiftproof.corruptions import c_bar, corruption_groups
+from shiftproof.corruptions import c_bar, corruption_groups, corruption_of
 from shiftproof.corruptions.editions import severity_parameters
 from shiftproof.corruptions.kernels import lenses, overlays, spectra
 from shiftproof.types import Image
@@ -263,7 +263,7 @@ FIELDS = [(side, name) for side, found in PUBLISHED["flat_grey"].items() for nam
 @pytest.mark.parametrize(("side", "name"), FIELDS)
 def test_a_grey_picture_comes_out_with_the_published_mean_and_spread(side: str, name: str) -> None:
     image, edition = np.full((int(side), int(side), 3), 128, np.uint8), {"224": "imagenet-224", "32": "cifar-32"}[side]
-    times = {"224": 12, "32": 100}[side]
+    times = {"224": 12, "32": 100}[side] if corruption_of(name).random else 2  # and those two are the same
     for severity, expected in enumerate(PUBLISHED["flat_grey"][side][name], start=1):
         made = [sp.corrupt(image, name, severity, key=str(key), edition=edition) for key in range(times)]
         means = np.array([one.mean() for one in made])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
 
 POSTGRES = "SHIFTPROOF_TEST_POSTGRES"
 """The variable that names a PostgreSQL server on which schemas may be made."""
@@ -25,7 +27,7 @@ def empty_database(kind: str, folder: Path) -> Iterator[str | None]:
         yield None
         return
     name = f"test_{uuid.uuid4().hex}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    engine = engine_of(server)
     with engine.connect() as connection:
         connection.execute(text(f'CREATE SCHEMA "{name}"'))
     try:
@@ -33,4 +35,11 @@ def empty_database(kind: str, folder: Path) -> Iterator[str | None]:
     finally:
         with engine.connect() as connection:
             connection.execute(text(f'DROP SCHEMA "{name}" CASCADE'))
-        engine.dispose()
+
+
+@cache
+def engine_of(server: str) -> Engine:
+    """Makes and drops schemas over one connection: opening one takes longer than that."""
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    atexit.register(engine.dispose)
+    return engine

@@ -22,14 +22,6 @@ from shiftproof.review.votes import SubmittedVote
 ITEMS = [f"item {number}" for number in range(30)]
 
 
-def as_read(database_url: str, reviewer: int) -> AssignedItems:
-    """What a server says that has just come."""
-    database = Database(database_url)
-    held = database.assigned_items(reviewer)
-    database.close()
-    return held
-
-
 def invited(database: Database, name: str) -> int:
     database.invite(name)
     return database.reviewers()[-1].id
@@ -50,12 +42,14 @@ def test_servers_that_give_out_and_take_back_in_turn_know_of_each_other(database
             server.add(
                 person, [SubmittedVote(f"vote {turn}", min(server.assigned_items(person).own), "first", {"choice": "keep"})]
             )
+        just_come = Database(database_url)
         for one in people:
-            fresh = as_read(database_url, one)
+            fresh = just_come.assigned_items(one)
             assert +fresh.reviewers == Counter(item for whom in people for item in servers[0].assigned_to(whom))
             assert [(+server.assigned_items(one).reviewers, server.assigned_items(one).own) for server in servers] == [
                 fresh
             ] * 2
+        just_come.close()
     for server in servers:
         server.close()
 

@@ -77,7 +77,8 @@ def work(service: ReviewService, reviewer: Reviewer, choice: Callable[[str], str
     seen: list[str] = []
     while some := waiting(service, reviewer, 5):
         for item in some:
-            if item in waiting(service, reviewer):  # an answer may speak for others
+            # an answer may speak for others of its group
+            if service.project.by_id[item].group is None or item in waiting(service, reviewer):
                 say(service, reviewer, item, choice(item))
                 seen.append(item)
     return seen

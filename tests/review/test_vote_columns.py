@@ -7,11 +7,13 @@ import json
 import random
 import statistics
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
+from review.databases import POSTGRES, empty_database
 from review.drawn_votes import drawn_review
 from review.vote_by_vote import people_vote_by_vote, rating, stand_of, verdicts_vote_by_vote
 from shiftproof.curation.project import Project
@@ -34,11 +36,33 @@ SEED = 11
 """With which every screen has items on which people differ, and groups that are closed where it can close them."""
 
 
-@pytest.fixture(params=SCREENS)
-def reviewed(request: pytest.FixtureRequest, database_url: str) -> Iterator[Reviewed]:
-    project, database = drawn_review(database_url, request.param, random.Random(SEED)), Database(database_url)
+@contextmanager
+def reviewed_on(screen: str, url: str) -> Iterator[Reviewed]:
+    project, database = drawn_review(url, screen, random.Random(SEED)), Database(url)
     yield project, database
     database.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of database."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=SCREENS)
+def reviewed(request: pytest.FixtureRequest, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reviewed]:
+    """A review that is only read."""
+    with empty_database(kind, tmp_path_factory.mktemp("reviewed")) as url:
+        if url is None:
+            pytest.skip(f"{POSTGRES} is not set: no PostgreSQL to test with")
+        with reviewed_on(request.param, url) as both:
+            yield both
+
+
+@pytest.fixture(params=SCREENS)
+def own_review(request: pytest.FixtureRequest, database_url: str) -> Iterator[Reviewed]:
+    with reviewed_on(request.param, database_url) as both:
+        yield both
 
 
 def test_every_vote_is_read(reviewed: Reviewed) -> None:
@@ -62,8 +86,8 @@ def test_the_same_votes_stand(reviewed: Reviewed) -> None:
             assert columns.during(*rounds).standing().number.tolist() == expected
 
 
-def test_no_other_place_decides_which_votes_stand(reviewed: Reviewed, monkeypatch: pytest.MonkeyPatch) -> None:
-    project, database = reviewed
+def test_no_other_place_decides_which_votes_stand(own_review: Reviewed, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, database = own_review
     votes, service = database.votes(), ReviewService(project, database)
     replaced = next(vote for vote in votes if vote.round == "first" and vote.answer is not None)
     database.mark(replaced.reviewer, trained=True)

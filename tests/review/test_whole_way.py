@@ -66,7 +66,7 @@ def test_photos_that_models_get_wrong_and_two_people_keep_are_hard_for_another_m
     shiftproof: Shiftproof, take_seats: TakeSeats, real_data: Path, tmp_path: Path
 ) -> None:
     every = sorted((real_data / "ilsvrc-sample-1000").iterdir())
-    photos = linked(tmp_path / "photos", [file for file in every if file.stem.partition("_")[2] in HARD] + every[::40])
+    photos = linked(tmp_path / "photos", [file for file in every if file.stem.partition("_")[2] in HARD] + every[::100])
     mobile = f"onnx:{real_data / 'models' / 'mobilenetv2_int8_torchvision.onnx'}?preprocess=imagenet,size=244"
     filters = ("--filter", "lite:0", "--filter", mobile)
     assert shiftproof("curate", "adversarial", photos, "hard", *filters, "--quiet").code == 0

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from shiftproof.models.classifiers import torch as _networks  # noqa: F401  # else each of the processes imports it anew
+from shiftproof.training import pictures as _pictures  # noqa: F401
 from shiftproof.training.networks import course, engine
 from training.small_jobs import SHAKEN, SmallJobs
 
@@ -22,16 +24,16 @@ KILLS = 10
 PATIENCE = 600
 
 
-def train(folder: Path, network: str, out: str, epochs: int, environment: dict[str, str]) -> None:
+def train(jobs: SmallJobs, network: str, out: str, epochs: int, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     course.CHECKPOINT_SECONDS = 0.0
-    trained = engine.train_network(SmallJobs(folder)((SHAKEN,), network=network, folder=folder / out, epochs=epochs))
+    trained = engine.train_network(jobs((SHAKEN,), network=network, folder=jobs.folder / out, epochs=epochs))
     if int(os.environ.get("RANK", 0)) == 0:
-        np.savez(folder / f"{out}.npz", **trained.end)  # type: ignore[arg-type]
+        np.savez(jobs.folder / f"{out}.npz", **trained.end)  # type: ignore[arg-type]
 
 
-def start(folder: Path, network: str, out: str, epochs: int, **environment: str) -> BaseProcess:
-    process = multiprocessing.get_context("fork").Process(target=train, args=(folder, network, out, epochs, environment))
+def start(jobs: SmallJobs, network: str, out: str, epochs: int, **environment: str) -> BaseProcess:
+    process = multiprocessing.get_context("fork").Process(target=train, args=(jobs, network, out, epochs, environment))
     process.start()
     return process
 
@@ -50,23 +52,23 @@ def free_port() -> int:
     return port
 
 
-def together(folder: Path) -> list[int | None]:
+def together(jobs: SmallJobs) -> list[int | None]:
     """Trains in one process, and in two that train together; exit codes of all."""
-    alone = ended(start(folder, "plain", "one", 3))
+    alone = ended(start(jobs, "plain", "one", 3))
     shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     shared |= {"TORCHELASTIC_RUN_ID": "a test", "GROUP_RANK": "0"}
-    both = [start(folder, "plain", "two", 3, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
+    both = [start(jobs, "plain", "two", 3, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
     return alone + ended(*both)
 
 
-def killed(folder: Path) -> list[int | None]:
+def killed(jobs: SmallJobs) -> list[int | None]:
     """Trains once undisturbed, and again as often as it takes to be killed ten times; exit codes of all."""
-    codes, rng = ended(start(folder, "normed", "whole", 12)), random.Random(0)
+    codes, rng = ended(start(jobs, "normed", "whole", 12)), random.Random(0)
     for turn in range(10 * KILLS):  # on a busy machine one training may be at its end before it was killed ten times
         finished = False
         while not finished:  # a file of weights does not tell: it may have been killed while writing it
-            process = start(folder, "normed", f"parts{turn}", 12)
-            checkpoint = folder / f"parts{turn}" / "checkpoints" / "training.pt"
+            process = start(jobs, "normed", f"parts{turn}", 12)
+            checkpoint = jobs.folder / f"parts{turn}" / "checkpoints" / "training.pt"
             before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
             # from the first checkpoint of its own on, so that each process gets a little further
             while process.is_alive() and (not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before):
@@ -82,5 +84,5 @@ def killed(folder: Path) -> list[int | None]:
 
 
 if __name__ == "__main__":
-    made = Path(sys.argv[1])
+    made = SmallJobs(Path(sys.argv[1]))
     print(json.dumps({"together": together(made), "killed": killed(made)}))  # noqa: T201

@@ -8,6 +8,8 @@ import pytest
 from shiftproof.errors import BadInput
 from shiftproof.training.cross_validated import folds_of, out_of_sample_logits
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 
 def test_no_cluster_is_parted_and_every_class_is_in_every_fold() -> None:
     generator = np.random.default_rng(0)

@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from shiftproof.errors import BadInput
 from shiftproof.training.heads import Design, Linear, Scaling, as_logits, fit_head, fit_logistic, fit_ridge
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 
 def clouds(rows: int, *, seed: int = 0, classes: int = 4, spread: float = 3.0, weighted: bool = True) -> Design:
     """Overlapping classes far from the origin, their features of very different sizes."""

@@ -16,8 +16,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("lightning_fabric", reason="lightning-fabric is not installed")
 
-from training.small_jobs import SmallJobs
-
 
 class Trained(NamedTuple):
     """What trainings left in a folder, and the exit codes of their processes."""
@@ -30,7 +28,6 @@ class Trained(NamedTuple):
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """All trainings that `training.forked` starts: to import what they need takes it longer than most of them."""
     folder = tmp_path_factory.mktemp("trained")
-    SmallJobs(folder)  # makes the pictures once: two processes would write the same files
     tests = Path(__file__).parent.parent
     path = os.pathsep.join([str(tests), str(tests.parent / "src"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
