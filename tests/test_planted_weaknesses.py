@@ -92,7 +92,6 @@ def judged(predict: Predict, photos: Path, tmp_path: Path, *studies: str) -> tup
         photos,
         studies={name: options.get(name) for name in studies},
         store=tmp_path / "runs",
-        prediction=sp.PredictionSettings(workers=0),
         report=tmp_path / "report.html",
     )
     (found,) = results.profiles
