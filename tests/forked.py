@@ -55,17 +55,18 @@ class Forking:
 
 
 @contextmanager
-def forking(folder: Path, modules: Sequence[str]) -> Iterator[Forking]:
-    """A process that has imported these modules, and forks."""
+def forking(
+    said: Path, modules: Sequence[str], *, sites: Sequence[Path] = (), folder: Path | None = None
+) -> Iterator[Forking]:
+    """A process that has imported these modules, and forks; it also finds packages in these sites, and works in a folder."""
     ours, theirs = Pipe()
     served = f"import json, forked; forked.serve({theirs.fileno()}, json.loads({json.dumps(json.dumps(modules))}))"
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    process = subprocess.Popen(
-        [sys.executable, "-c", served], pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONPATH": path}
-    )
+    path = os.pathsep.join([*map(str, sites), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    process = subprocess.Popen([sys.executable, "-c", served], pass_fds=[theirs.fileno()], env=environment, cwd=folder)
     theirs.close()
     try:
-        yield Forking(ours, folder)
+        yield Forking(ours, said)
     finally:
         ours.close()
         assert process.wait(PATIENCE) == 0
