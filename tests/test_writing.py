@@ -10,9 +10,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 import shiftproof as sp
+from forked import Forking, forking
 from patience import wait_until
 from shiftproof.corruptions import apply as applying
 from shiftproof.corruptions.editions import edition_of
@@ -31,8 +32,9 @@ from shiftproof.datasets import ImageList
 from shiftproof.datasets.image_list import StoredImage
 from shiftproof.datasets.published.imagenet import clean_id
 from shiftproof.errors import BadInput, MissingExtra, StoreError, UnknownName
+from shiftproof.runs.workers import Workers
 from shiftproof.types import Classes, Condition, Sample
-from shiftproof.writing import write_corrupted, write_perturbed
+from shiftproof.writing import write_corrupted, write_perturbed, writer
 from shiftproof.writing.image_files import file_places
 from shiftproof.writing.writer import SCRATCH
 
@@ -222,6 +224,16 @@ def test_written_videos_show_the_frames_of_the_sequence(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- however it is made
 
 
+@pytest.fixture(scope="module")
+def same_workers() -> Iterator[None]:
+    """Processes that serve several tests: to start them takes longer than what they do."""
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        pools = {count: stack.enter_context(Workers(count)) for count in (1, 2)}
+        patch.setattr(writer, "Workers", lambda count: nullcontext(pools[count]) if count else Workers(count))
+        yield
+
+
+@pytest.mark.usefixtures("same_workers")
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-c"])
 def test_workers_order_and_company_change_no_byte(layout: Any, draw_photos: Draw, tmp_path: Path) -> None:
     images = sp.open_dataset(draw_photos(2))
@@ -301,27 +313,25 @@ def test_an_image_is_decoded_once_for_all_its_conditions(draw_photos: Draw, tmp_
 KILLED: dict[str, Any] = {"corruptions": ("gaussian_noise", "contrast", "saturate"), "edition": "tiny-64"}
 
 
-def command(photos: Path, folder: Path, layout: str, workers: int = 0) -> list[str]:
-    corrupt = ["-m", "shiftproof", "corrupt", str(photos), str(folder), "--layout", layout, "--edition", "tiny-64"]
-    return [
-        sys.executable,
-        *corrupt,
-        "--corruptions",
-        "gaussian_noise,contrast,saturate",
-        "--quiet",
-        "--workers",
-        str(workers),
-    ]
+@pytest.fixture(scope="module")
+def shiftproof(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forking]:
+    with forking(tmp_path_factory.mktemp("said"), ["shiftproof.writing.writer", "shiftproof.bench.job"]) as started:
+        yield started
 
 
-def test_killed_and_resumed_files_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
+def corrupt(photos: Path, folder: Path, layout: str, workers: int) -> list[str]:
+    asked = ["corrupt", str(photos), str(folder), "--layout", layout, "--edition", "tiny-64", "--quiet"]
+    return [*asked, "--corruptions", "gaussian_noise,contrast,saturate", "--workers", str(workers)]
+
+
+def test_killed_and_resumed_files_are_the_same_to_the_byte(shiftproof: Forking, draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(15)
     write_corrupted(sp.open_dataset(photos), tmp_path / "whole", layout="imagenet-c", **KILLED)
     for workers, written in ((0, 1), (1, 250)):
-        process = subprocess.Popen(command(photos, tmp_path / "c", "imagenet-c", workers), stdout=subprocess.DEVNULL)
+        process = shiftproof.start(*corrupt(photos, tmp_path / "c", "imagenet-c", workers))
         wait_until(lambda least=written: len(list((tmp_path / "c").rglob("*.JPEG"))) >= least)  # type: ignore[misc]
         process.kill()
-        assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
+        assert process.wait().code == -signal.SIGKILL, "the run was over before it was killed"
         for file in (tmp_path / "c").rglob("*.JPEG"):
             Pillow.open(file).load()
     assert sp.open_dataset(tmp_path / "c").notes[0].endswith("not finished: the command that began it goes on with it")
@@ -330,15 +340,15 @@ def test_killed_and_resumed_files_are_the_same_to_the_byte(draw_photos: Draw, tm
     assert not (tmp_path / "c" / SCRATCH).exists()
 
 
-def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
+def test_killed_and_resumed_arrays_are_the_same_to_the_byte(shiftproof: Forking, draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(40)
     write_corrupted(sp.open_dataset(photos), tmp_path / "whole", layout="cifar-c", **KILLED)
     checksums = tmp_path / "c" / SCRATCH / "saturate.checksums"
     for workers, written in ((0, 1), (1, 300)):
-        process = subprocess.Popen(command(photos, tmp_path / "c", "cifar-c", workers), stdout=subprocess.DEVNULL)
+        process = shiftproof.start(*corrupt(photos, tmp_path / "c", "cifar-c", workers))
         wait_until(lambda least=written: checksums.exists() and np.count_nonzero(np.fromfile(checksums, "<u4")) >= least)  # type: ignore[misc]
         process.kill()
-        assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
+        assert process.wait().code == -signal.SIGKILL, "the run was over before it was killed"
         assert not list((tmp_path / "c").glob("*.npy"))
     # what a power cut may leave: a row that was recorded but never came to the disk
     growing = tmp_path / "c" / SCRATCH / "saturate.npy"
@@ -486,6 +496,7 @@ def test_a_damaged_array_is_told_with_what_to_do(header: bytes, draw_photos: Dra
 # ----------------------------------------------------------------------------------- what cannot be read or written
 
 
+@pytest.mark.usefixtures("same_workers")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_unreadable_images_are_skipped_counted_and_tried_again(workers: int, draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(2)

@@ -14,7 +14,8 @@ import pytest
 
 import shiftproof as sp
 from command import Shiftproof
-from patience import PATIENCE, wait_until
+from forked import forking
+from patience import wait_until
 
 Draw = Callable[..., Path]
 
@@ -161,23 +162,16 @@ def test_unreadable_images_are_listed(shiftproof: Shiftproof, draw_photos: Draw)
 
 
 def test_ctrl_c_is_one_sentence_and_the_same_command_goes_on(draw_photos: Draw, tmp_path: Path) -> None:
-    photos = draw_photos(30)
-    corrupt = ["-m", "shiftproof", "corrupt", str(photos), str(tmp_path / "c"), "--edition", "tiny-64", "--quiet", "--json"]
-    command = [sys.executable, *corrupt, "--corruptions", "contrast,fog", "--workers", "0"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # whoever runs the tests in the background has Ctrl-C switched off for all they start
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    wait_until(lambda: any((tmp_path / "c").rglob("*.JPEG")))
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert "the same command goes on from here" in told
-    assert "Traceback" not in told
-    again = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    corrupt = ["corrupt", draw_photos(30), tmp_path / "c", "--edition", "tiny-64", "--quiet", "--json"]
+    command = [*corrupt, "--corruptions", "contrast,fog", "--workers", "0"]
+    with forking(tmp_path, ["shiftproof.writing.writer", "shiftproof.bench.job"]) as shiftproof:
+        process = shiftproof.start(*command)
+        wait_until(lambda: any((tmp_path / "c").rglob("*.JPEG")))
+        process.kill(signal.SIGINT)
+        stopped = process.wait()
+        assert stopped.code == 130
+        assert "the same command goes on from here" in stopped.err
+        assert "Traceback" not in stopped.err
+        again = json.loads(shiftproof.run(*command).out)
     assert again["written_before"] > 0
     assert again["written"] + again["written_before"] == 900

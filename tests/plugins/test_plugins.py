@@ -20,11 +20,13 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from command import Said
+from forked import Forking, forking
 from shiftproof import catalog
 from shiftproof.corruptions import Corruption, Perturbation, Severities
 from shiftproof.errors import BadInput
 from toys import save_colour_network
 
+IMPORTED = ["shiftproof.runs.predict", "shiftproof.bench.job"]  # neither asks which plug-ins there are
 PACKAGE = Path(__file__).with_name("dusk")
 ROOT = Path(__file__).parents[2]
 COLOURS = {"rose": (220, 40, 30), "leaf": (30, 210, 40), "sky": (30, 40, 220)}
@@ -45,6 +47,7 @@ class Environment(NamedTuple):
 
     site: Path
     folder: Path
+    forking: Forking
 
     def run(self, *arguments: object) -> Said:
         """A program of its own process."""
@@ -56,8 +59,8 @@ class Environment(NamedTuple):
         return Said(ran.returncode, ran.stdout, ran.stderr)
 
     def shiftproof(self, *arguments: object) -> Said:
-        """The command as it is installed."""
-        return self.run(Path(sys.executable).with_name("shiftproof"), *arguments)
+        """The command, in a process that found these packages when it asked for the first time."""
+        return self.forking.start(*arguments).wait()
 
     def python(self, code: str) -> Any:
         """What Python code prints, read as JSON."""
@@ -74,7 +77,7 @@ def install(source: Path, site: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     folder = tmp_path_factory.mktemp("plugin")
     install(Path(shutil.copytree(PACKAGE, folder / "source")), folder / "site")
     draw(folder / "photos")
@@ -82,7 +85,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     (folder / "noise").mkdir()
     for number in range(6):
         Pillow.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(folder / "noise" / f"{number}.png")
-    return Environment(folder / "site", folder)
+    with forking(tmp_path_factory.mktemp("said"), IMPORTED, sites=[folder / "site"], folder=folder) as started:
+        yield Environment(folder / "site", folder, started)
 
 
 def draw(folder: Path) -> None:
@@ -118,7 +122,8 @@ class Ran(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ran(installed: Environment) -> Ran:
-    said = installed.shiftproof(
+    said = installed.run(
+        Path(sys.executable).with_name("shiftproof"),  # as it is installed
         *("run", "colour:rose,leaf,sky", "photos/photos.lst", "--studies", "hesitation,corruption,perturbation,ood"),
         *("--corruptions", "dusk", "--severities", "1,5", "--edition", "cifar-32", "--perturbations", "nightfall"),
         *("--sequences", 2, "--ood", "noise=noise", "--ood-detectors", "flat_logits", "--augmented", "dusk"),
@@ -298,9 +303,9 @@ def broken(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> 
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: all-wrong\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
-        yield installed
+    sites = [installed.site, site]
+    with forking(tmp_path_factory.mktemp("said"), IMPORTED, sites=sites, folder=installed.folder) as started:
+        yield installed._replace(forking=started)
 
 
 def test_a_faulty_plug_in_is_listed_with_its_fault_and_hides_nothing(broken: Environment) -> None:

@@ -6,9 +6,8 @@ import hashlib
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,8 @@ import pytest
 from safetensors import safe_open
 
 import shiftproof as sp
-from patience import PATIENCE, wait_until
+from forked import Forking, forking
+from patience import wait_until
 from shiftproof.runs.load import load_predictions
 from shiftproof.runs.store import Store
 from shiftproof.types import Run
@@ -38,9 +38,16 @@ def photos(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(photos: Path, store: Path, *more: str) -> list[str]:
-    predict = ["-m", "shiftproof", "predict", "lite:0", str(photos), "--store", str(store), "--keep", "features"]
-    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", str(BATCH), *more]
+@pytest.fixture(scope="module")
+def shiftproof(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forking]:
+    """Starts the command; onnxruntime starts a thread, so that each imports that by itself."""
+    with forking(tmp_path_factory.mktemp("said"), ["shiftproof.runs.predict", "shiftproof.bench.job"]) as started:
+        yield started
+
+
+def predict(photos: Path, store: Path, *more: str) -> list[str]:
+    asked = ["predict", "lite:0", str(photos), "--store", str(store), "--keep", "features"]
+    return [*asked, "--quiet", "--json", "--batch-size", str(BATCH), *more]
 
 
 def digest(photos: Path, store: Path) -> str:
@@ -66,45 +73,49 @@ def wait_for_commits(store: Path, commits: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def undisturbed(shiftproof: Forking, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     store = tmp_path_factory.mktemp("undisturbed") / "runs"
-    subprocess.run(command(photos, store), check=True, capture_output=True)
+    shiftproof.run(*predict(photos, store))
     return digest(photos, store)
 
 
-def test_ten_kills_at_random_moments_leave_the_same_bytes(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+def test_ten_kills_at_random_moments_leave_the_same_bytes(
+    shiftproof: Forking, photos: Path, undisturbed: str, tmp_path: Path
+) -> None:
     store, moments = tmp_path / "runs", random.Random(2)
     for kill in range(10):
         # every other run prepares its images in another process
         workers = ["--workers", "1"] if kill % 2 else []
-        process = subprocess.Popen(command(photos, store, *workers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = shiftproof.start(*predict(photos, store, *workers))
         # some commits further than the last one, and then anywhere between, before or in the next
         wait_for_commits(store, moments.randrange(3 * kill) if kill else 0)
         time.sleep(moments.uniform(0, 0.2))
         process.kill()
-        assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
-    subprocess.run(command(photos, store), check=True, capture_output=True)
+        assert process.wait().code == -signal.SIGKILL, "the run was over before it was killed"
+    shiftproof.run(*predict(photos, store))
     assert digest(photos, store) == undisturbed
 
 
-def test_a_kill_loses_nothing_that_was_committed(photos: Path, tmp_path: Path) -> None:
+def test_a_kill_loses_nothing_that_was_committed(shiftproof: Forking, photos: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs"
-    process = subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = shiftproof.start(*predict(photos, store))
     wait_for_commits(store, 8)
     process.kill()
-    assert process.wait() == -signal.SIGKILL
+    assert process.wait().code == -signal.SIGKILL
     kept = rows_stored(store)
     assert 7 * BATCH <= kept < PHOTOS
-    again = subprocess.run(command(photos, store), check=True, capture_output=True, text=True)
-    tally = json.loads(again.stdout)
+    again = shiftproof.run(*predict(photos, store))
+    tally = json.loads(again.out)
     assert tally["stored_before"] == kept
     assert tally["predicted"] == PHOTOS - kept
 
 
-def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+def test_two_processes_on_one_store_do_not_hurt_each_other(
+    shiftproof: Forking, photos: Path, undisturbed: str, tmp_path: Path
+) -> None:
     store = tmp_path / "runs"
-    both = [subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
+    both = [shiftproof.start(*predict(photos, store)) for _ in range(2)]
+    assert [process.wait().code for process in both] == [0, 0]
     assert digest(photos, store) == undisturbed
     kept = 0
     for path in store.glob("rows/*/*.safetensors"):
@@ -113,21 +124,16 @@ def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undistu
     assert kept == PHOTOS, "what both of them did is there once"
 
 
-def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(
+    shiftproof: Forking, photos: Path, undisturbed: str, tmp_path: Path
+) -> None:
     store = tmp_path / "runs"
-    process = subprocess.Popen(
-        command(photos, store),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # whoever runs the tests in the background has Ctrl-C switched off for all they start
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = shiftproof.start(*predict(photos, store))
     wait_for_commits(store, 3)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert "the same command goes on from here" in told
-    assert "Traceback" not in told
-    subprocess.run(command(photos, store), check=True, capture_output=True)
+    process.kill(signal.SIGINT)
+    stopped = process.wait()
+    assert stopped.code == 130
+    assert "the same command goes on from here" in stopped.err
+    assert "Traceback" not in stopped.err
+    shiftproof.run(*predict(photos, store))
     assert digest(photos, store) == undisturbed

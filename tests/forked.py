@@ -1,0 +1,102 @@
+"""The command in processes of their own, forked from one that has imported what they need: starting anew takes longer."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+from command import Said
+from patience import PATIENCE
+
+
+class Run:
+    """A run of the command that was started."""
+
+    def __init__(self, connection: Connection, pid: int, said: tuple[Path, Path]) -> None:
+        self.pid = pid
+        self._connection, self._said = connection, said
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Unless it has ended: it stays a process until it is waited for, so that its number is no other's."""
+        os.kill(self.pid, number)
+
+    def wait(self) -> Said:
+        """How it ended, negative by a signal, and what it printed."""
+        self._connection.send(self.pid)
+        assert self._connection.poll(PATIENCE), "the command does not end"
+        return Said(self._connection.recv(), *(file.read_text(encoding="utf-8") for file in self._said))
+
+
+class Forking:
+    """Starts the command as often as is asked."""
+
+    def __init__(self, connection: Connection, folder: Path) -> None:
+        self._connection, self._folder, self._started = connection, folder, 0
+
+    def start(self, *arguments: object) -> Run:
+        self._started += 1
+        out, err = (self._folder / f"{self._started}.{stream}" for stream in ("out", "err"))
+        self._connection.send([[str(one) for one in arguments], str(out), str(err)])
+        return Run(self._connection, self._connection.recv(), (out, err))
+
+    def run(self, *arguments: object) -> Said:
+        """What a run said that came to a good end."""
+        said = self.start(*arguments).wait()
+        assert said.code == 0, said.err
+        return said
+
+
+@contextmanager
+def forking(
+    said: Path, modules: Sequence[str], *, sites: Sequence[Path] = (), folder: Path | None = None
+) -> Iterator[Forking]:
+    """A process that has imported these modules, and forks; it also finds packages in these sites, and works in a folder."""
+    ours, theirs = Pipe()
+    served = f"import json, forked; forked.serve({theirs.fileno()}, json.loads({json.dumps(json.dumps(modules))}))"
+    path = os.pathsep.join([*map(str, sites), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    process = subprocess.Popen([sys.executable, "-c", served], pass_fds=[theirs.fileno()], env=environment, cwd=folder)
+    theirs.close()
+    try:
+        yield Forking(ours, said)
+    finally:
+        ours.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def serve(file: int, modules: Sequence[str]) -> None:
+    """Forks the command whenever arguments come, and waits for it when its number comes."""
+    from shiftproof.cli.main import main
+
+    for module in modules:
+        importlib.import_module(module)
+    tasks = Path("/proc/self/task")
+    assert not tasks.exists() or len(list(tasks.iterdir())) == 1, "threads are not forked: what they hold is held for good"
+    connection = Connection(file)
+    while True:
+        try:
+            asked = connection.recv()
+        except EOFError:
+            return
+        if isinstance(asked, int):
+            connection.send(os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1]))
+            continue
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            break
+        connection.send(pid)
+    sys.argv[1:], *files = asked
+    for number, path in enumerate(files, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    # whoever runs the tests in the background has Ctrl-C switched off for all they start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    main()
