@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +33,17 @@ def photo_project(folder: Path, screen: str = "clarity", count: int = 6, **more:
     data = os.environ.get("SHIFTPROOF_TEST_DATA")
     photos = sorted(Path(data, "ilsvrc-sample-1000").iterdir())[:count] if data else []
     for number, photo in enumerate(photos):
-        with Pillow.open(photo) as opened:
-            opened.save(folder / "images" / f"{number}.png")
+        (folder / "images" / f"{number}.png").write_bytes(as_png(photo))
     return project
+
+
+@cache
+def as_png(photo: Path) -> bytes:
+    """For dozens of projects of the same photos: to compress one takes longer than to review it."""
+    saved = io.BytesIO()
+    with Pillow.open(photo) as opened:
+        opened.save(saved, "png")
+    return saved.getvalue()
 
 
 class Reviewing:
