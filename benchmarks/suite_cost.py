@@ -2,9 +2,11 @@
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/suite_cost.py
 
-The tests run once, as CI runs them; the ones that do nothing once before and once after, which is the A/A control. This file
-is also a plug-in of pytest: each process tells what it spent on collecting and on the tests of each folder, by itself and in
-children that it waited for (for a browser at the end of all tests, so that it counts for the last one).
+The tests run once, as `make test` runs them, after they were collected once, so that they are there as bytecode (kernels of
+numba are compiled where no earlier run did that: some 40 CPU-s); the ones that do nothing run once before and once after,
+which is the A/A control. This file is also a plug-in of pytest: each process tells what it spent on collecting and on the
+tests of each folder, by itself and in children that it waited for (for a browser at the end of all tests, so that it counts
+for the last one).
 """
 
 from __future__ import annotations
@@ -65,12 +67,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         file.write_text(json.dumps({"started": started, "spent": spent}))
 
 
+def environment() -> dict[str, str]:
+    """With bytecode kept, as by `make test`, and this plug-in where Python finds it."""
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPATH": path}
+
+
 def cpu_of(command: list[str], folder: Path) -> float:
     """CPU time of a command and all that it waited for."""
-    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path}
     before = seconds(RUSAGE_CHILDREN)
-    ran = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    ran = subprocess.run(command, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True, check=False)
     if ran.returncode:
         sys.exit(f"{' '.join(command)}: exit {ran.returncode}\n{ran.stdout[-2000:]}")
     return seconds(RUSAGE_CHILDREN) - before
@@ -102,9 +108,8 @@ def idle(tests: int, files: int, folder: Path) -> list[str]:
 def main() -> None:
     files = len(list((ROOT / "tests").rglob("test_*.py")))
     with tempfile.TemporaryDirectory() as empty:
-        listed = subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "-q"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-        )
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+        listed = subprocess.run(collect, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
         tests = sum("::" in line for line in listed.stdout.splitlines())
         nothing = idle(tests, files, Path(empty))
         before, idle_processes = accounts(nothing, Path(empty))
