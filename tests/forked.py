@@ -15,6 +15,7 @@ from pathlib import Path
 
 from command import Said
 from patience import PATIENCE
+from shiftproof.runs.processes import ONE_THREAD
 
 
 class Run:
@@ -31,8 +32,12 @@ class Run:
     def wait(self) -> Said:
         """How it ended, negative by a signal, and what it printed."""
         self._connection.send(self.pid)
-        assert self._connection.poll(PATIENCE), "the command does not end"
-        return Said(self._connection.recv(), *(file.read_text(encoding="utf-8") for file in self._said))
+        in_time = self._connection.poll(PATIENCE)
+        if not in_time:  # the one that forks waits for it too, and answers nobody meanwhile
+            self.kill()
+        code = self._connection.recv()
+        assert in_time, "the command does not end"
+        return Said(code, *(file.read_text(encoding="utf-8") for file in self._said))
 
 
 class Forking:
@@ -62,7 +67,7 @@ def forking(
     ours, theirs = Pipe()
     served = f"import json, forked; forked.serve({theirs.fileno()}, json.loads({json.dumps(json.dumps(modules))}))"
     path = os.pathsep.join([*map(str, sites), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
     process = subprocess.Popen([sys.executable, "-c", served], pass_fds=[theirs.fileno()], env=environment, cwd=folder)
     theirs.close()
     try:
@@ -80,21 +85,26 @@ def serve(file: int, modules: Sequence[str]) -> None:
         importlib.import_module(module)
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1, "threads are not forked: what they hold is held for good"
-    connection = Connection(file)
+    connection, running = Connection(file), set[int]()
     while True:
         try:
             asked = connection.recv()
         except EOFError:
+            for pid in running:  # of tests that failed before they waited
+                os.kill(pid, signal.SIGKILL)
             return
         if isinstance(asked, int):
             connection.send(os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1]))
+            running.remove(asked)
             continue
         pid = os.fork()
         if pid == 0:
             connection.close()
             break
+        running.add(pid)
         connection.send(pid)
-    sys.argv[1:], *files = asked
+    arguments, *files = asked
+    sys.argv = ["shiftproof", *arguments]
     for number, path in enumerate(files, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     # whoever runs the tests in the background has Ctrl-C switched off for all they start
