@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from forked import Forking, forking
+from forked_command import Forking, forking
 from patience import wait_until
 from shiftproof.corruptions import apply as applying
 from shiftproof.corruptions.editions import edition_of

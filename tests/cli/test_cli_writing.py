@@ -14,7 +14,7 @@ import pytest
 
 import shiftproof as sp
 from command import Shiftproof
-from forked import forking
+from forked_command import forking
 from patience import wait_until
 
 Draw = Callable[..., Path]

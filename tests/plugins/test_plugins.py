@@ -20,7 +20,7 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from command import Said
-from forked import Forking, forking
+from forked_command import Forking, forking
 from shiftproof import catalog
 from shiftproof.corruptions import Corruption, Perturbation, Severities
 from shiftproof.errors import BadInput

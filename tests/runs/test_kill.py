@@ -15,7 +15,7 @@ import pytest
 from safetensors import safe_open
 
 import shiftproof as sp
-from forked import Forking, forking
+from forked_command import Forking, forking
 from patience import wait_until
 from shiftproof.runs.load import load_predictions
 from shiftproof.runs.store import Store

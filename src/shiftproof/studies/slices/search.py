@@ -165,7 +165,10 @@ def _squares(points: NDArray[np.floating], centres: NDArray[np.floating]) -> NDA
 
 
 def described(members: Members, groupings: Sequence[Grouping], kinds: Sequence[Branch], labels: NDArray[np.integer]) -> str:
-    """What images have in common that others have not, in words; empty where nothing stands out."""
+    """What images have in common that others have not, in words; empty where nothing stands out.
+
+    Every image has a label.
+    """
     told: list[tuple[float, str]] = []
     for one in groupings:
         inside = np.bincount(one.groups[members & (one.groups >= 0)], minlength=len(one.names)) / members.sum()

@@ -26,7 +26,7 @@ class Run:
         self._connection, self._said = connection, said
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Unless it has ended: it stays a process until it is waited for, so that its number is no other's."""
+        """Sends a signal; a run that has ended keeps its number until it is waited for."""
         os.kill(self.pid, number)
 
     def wait(self) -> Said:
@@ -63,9 +63,13 @@ class Forking:
 def forking(
     said: Path, modules: Sequence[str], *, sites: Sequence[Path] = (), folder: Path | None = None
 ) -> Iterator[Forking]:
-    """A process that has imported these modules, and forks; it also finds packages in these sites, and works in a folder."""
+    """A process that has imported these modules, and forks; it also finds packages in these sites, and works in a folder.
+
+    What runs print goes to files in `said`.
+    """
     ours, theirs = Pipe()
-    served = f"import json, forked; forked.serve({theirs.fileno()}, json.loads({json.dumps(json.dumps(modules))}))"
+    names = json.dumps(json.dumps(modules))
+    served = f"import json, forked_command; forked_command.serve({theirs.fileno()}, json.loads({names}))"
     path = os.pathsep.join([*map(str, sites), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
     process = subprocess.Popen([sys.executable, "-c", served], pass_fds=[theirs.fileno()], env=environment, cwd=folder)
@@ -78,7 +82,7 @@ def forking(
 
 
 def serve(file: int, modules: Sequence[str]) -> None:
-    """Forks the command whenever arguments come, and waits for it when its number comes."""
+    """Forks the command whenever a list of arguments and files comes, and waits for it when its number comes."""
     from shiftproof.cli.main import main
 
     for module in modules:
