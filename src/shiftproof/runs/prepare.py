@@ -214,7 +214,7 @@ def _picture_of(
     """The image as the condition sees it."""
     preprocessing = job.preprocessing
     rule = repr(preprocessing) if condition.picture == "model-size" else preprocessing.decoder
-    key = (image_id, digest, condition.picture, rule)
+    key = (image_id, digest, condition.picture, rule, _limit())
     picture = _cache.picture(key) if job.again else None
     if picture is None:
         picture = _cut(_decoded(source, data, preprocessing), condition.picture, preprocessing)
@@ -228,10 +228,11 @@ def _crops_of(
     image_id: str, source: ImageSource, data: bytes | None, digest: str, job: Job, abilities: _Abilities
 ) -> Mapping[str, Inputs]:
     """The inputs of the ten crops, made together, since the others are mostly needed next."""
-    key = (image_id, digest, abilities.rule)
+    key = (image_id, digest, abilities.rule, _limit())
     crops = _cache.crops(key) if job.again else None
     if crops is None:
-        whole = _cache.take_picture((image_id, digest, "image", job.preprocessing.decoder)) if job.again else None
+        of_whole = (image_id, digest, "image", job.preprocessing.decoder, _limit())
+        whole = _cache.take_picture(of_whole) if job.again else None
         crops = abilities.cropping.from_crops(_decoded(source, data, job.preprocessing) if whole is None else whole)
         _cache.keep_crops(key, crops)
     return crops
@@ -246,6 +247,13 @@ def _placed(crops: Mapping[str, Inputs], name: str, out: Inputs | None) -> Input
         return crop
     out[...] = crop
     return out
+
+
+def _limit() -> str:
+    """The limit of pixels, which an earlier call of this process may have set otherwise: what it read is then not reused."""
+    from shiftproof.datasets.decoding import limit_from_environment  # with Pillow, which a stored run does without
+
+    return str(limit_from_environment())
 
 
 def _decoded(source: ImageSource, data: bytes | None, preprocessing: Preprocessing) -> Image:
