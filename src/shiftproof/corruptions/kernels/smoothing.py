@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import cv2
@@ -19,7 +20,11 @@ from shiftproof.corruptions.kernels.fields import Field, Seed, deal_pairs
 from shiftproof.corruptions.kernels.filters import gaussian, gaussian_kernel
 
 CUT_OFF = 3.0  # sigmas, where everything else is cut off at 4
-TILE, SUMMED_AT_ONCE = 32, 256  # larger products are shared out among threads, and their sums then depend on how many
+# What a sum comes to must not hang on where it stands in a product. It does in larger ones: OpenBLAS's kernels for AVX2 sum
+# some blocks of more than eleven rows in another order, all kernels do so with a single row, and threads share out the rest.
+TILE, LEAST_REST = 8, 4  # rows of a product; what these leave over is from four to eleven
+WIDE, NARROW = 128, 32  # columns of whole tiles, and of what is left over
+SUMMED_AT_ONCE = 256  # terms
 LARGE = 1 << 14  # pixels from which on transforms of lengths without large factors are sooner done than products
 LONG = 1200  # pixels of both sides together, from which on transforms of all lengths are
 
@@ -139,7 +144,7 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
         if not len(here):
             continue
         # of whole tiles any rows make up another tile; what is left over keeps its shape, on which its bits depend
-        chosen, number, whole = np.arange(lines.start, lines.stop), rows[here] - lines.start, len(down[lines]) >= TILE
+        chosen, number, whole = np.arange(lines.start, lines.stop), rows[here] - lines.start, _is_whole(lines)
         if whole:
             taken = np.bincount(number) > 0
             chosen, number = _filled(np.flatnonzero(taken)), np.cumsum(taken)[number] - 1
@@ -151,7 +156,7 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
             # tile by tile, of which those pixels are taken that lie on the diagonal
             tile, place = np.divmod(np.arange(len(there)), TILE)
             left, left_is = columns[here[there]], place
-            if span.stop - span.start >= TILE:
+            if _is_whole(span):
                 left = _filled(left).reshape(-1, TILE)
             else:
                 left, left_is = np.tile(np.arange(span.start, span.stop), (tile[-1] + 1, 1)), left - span.start
@@ -170,8 +175,8 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
 def _filled(places: Places) -> Places:
     """The places, the last of them again and again until they fill whole tiles.
 
-    >>> _filled(np.array([3, 5])).tolist()[:4], len(_filled(np.arange(33)))
-    ([3, 5, 5, 5], 64)
+    >>> _filled(np.array([3, 5])).tolist(), len(_filled(np.arange(9)))
+    ([3, 5, 5, 5, 5, 5, 5, 5], 16)
     """
     return places[np.minimum(np.arange(-(-len(places) // TILE) * TILE), len(places) - 1)]
 
@@ -201,14 +206,15 @@ def mixed(field: Field, mixing: Field) -> Field:
     height, width = len(mixing), field.shape[1]
     total = np.empty((height, width), np.float32)
     for rows in _whole_and_rest(height):
-        for columns in _whole_and_rest(width):
-            factors = _tiles(mixing[rows], TILE, len(field)), _tiles(field[:, columns], len(field), TILE)
-            _multiply(*factors, _tiles(total[rows, columns], TILE, TILE))
+        tall, most = (TILE, WIDE) if _is_whole(rows) else (rows.stop - rows.start, NARROW)
+        shares = mixing[rows].reshape(-1, tall, len(field))
+        for columns in _whole_and_rest(width, most):
+            _multiply(shares, field[:, columns], total[rows, columns].reshape(*shares.shape[:2], -1))
     return total
 
 
 def _multiply(first: Field, second: Field, products: Field) -> None:
-    """Writes the products of tiles, of which only so many rows and columns are summed at once."""
+    """Writes the products of tiles, of which only so many terms are summed at once."""
     for at in range(0, first.shape[-1], SUMMED_AT_ONCE):
         factors = first[..., at : at + SUMMED_AT_ONCE], second[..., at : at + SUMMED_AT_ONCE, :]
         if at == 0:
@@ -217,20 +223,20 @@ def _multiply(first: Field, second: Field, products: Field) -> None:
             products += np.matmul(*factors)
 
 
-def _whole_and_rest(length: int) -> list[slice]:
-    """The part of a side that whole tiles cover, and what is left over, unless there is none.
+def _whole_and_rest(length: int, most: int | None = None) -> list[slice]:
+    """The part of a side that whole tiles cover, in spans of at most so many pixels, and what is left over, if anything is.
 
-    >>> _whole_and_rest(70)
-    [slice(0, 64, None), slice(64, 70, None)]
+    >>> _whole_and_rest(70), _whole_and_rest(19, most=8)
+    ([slice(0, 64, None), slice(64, 70, None)], [slice(0, 8, None), slice(8, 19, None)])
     """
-    whole = length - length % TILE
-    return [part for part in (slice(0, whole), slice(whole, length)) if part.start < part.stop]
+    rest = length % TILE
+    whole = max(0, length - rest - (TILE if 0 < rest < LEAST_REST else 0))
+    ends = [*range(0, whole, most or max(whole, 1)), whole, length]
+    return [slice(start, stop) for start, stop in pairwise(ends) if start < stop]
 
 
-def _tiles(field: Field, height: int, width: int) -> Field:
-    """The field cut into tiles of this size, or of its own where it is smaller, (rows, columns, height, width): a view."""
-    height, width = min(height, field.shape[0]), min(width, field.shape[1])
-    return field.reshape(field.shape[0] // height, height, field.shape[1] // width, width).transpose(0, 2, 1, 3)
+def _is_whole(part: slice) -> bool:
+    return bool((part.stop - part.start) % TILE == 0)
 
 
 class Response(NamedTuple):
