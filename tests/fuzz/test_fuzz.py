@@ -56,10 +56,12 @@ def test_what_once_failed_fails_no_more(path: Path, bench: Bench) -> None:
     ],
 )
 def test_every_fault_is_found(reader: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "SECONDS", 0.2 if fault == "hang" else 60.0)  # on a busy machine all else is slow too
-    monkeypatch.setattr(workers, "GROWTH", 2**28)
+    monkeypatch.setattr(workers, "SECONDS", 0.1 if fault == "hang" else 60.0)  # on a busy machine all else is slow too
+    monkeypatch.setattr(workers, "GROWTH", 2**27)  # four times what a worker takes to start
     fuzzed = fuzz("fuzz.faulty_readers", tmp_path, cases=5, seed=0, jobs=1, only=[reader])
     assert {found.kind for found in fuzzed.found.values()} == {fault}
+    for found in fuzzed.found.values():  # a case that was ended has said where it was
+        assert fault not in ("hang", "blow-up") or "faulty_readers.py" in found.told
     assert (
         sum(fuzzed.counts[reader][kind] for kind in ("refused", "accepted", *FAULTS)) == fuzzed.counts[reader]["cases"] == 5
     )

@@ -115,10 +115,11 @@ class Worker:
 
     def found(self, kind: Kind, told: str) -> Found:
         """The case that a worker is in, or was in when it ended."""
+        written = self.root.with_suffix(".stack")
         if self.process.is_alive():
             os.kill(self.process.pid or 0, signal.SIGUSR1)  # it writes down where it is
-            time.sleep(0.3)
-        stack = self.root.with_suffix(".stack").read_text()
+            _wait_until_written(written)
+        stack = written.read_text()
         ours = re.findall(r'File ".*/shiftproof/([^"]+)", line (\d+)', stack)
         seed, target = self.root.with_suffix(".seed").read_text().split("\n")
         content = (self.root / "case" / target).read_bytes()
@@ -145,6 +146,16 @@ class Worker:
         except (FileNotFoundError, ProcessLookupError):
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _wait_until_written(path: Path) -> None:
+    """Until a file has something in it and grows no more, for a second at most: meanwhile the case goes on."""
+    size, deadline = 0, time.monotonic() + 1
+    while time.monotonic() < deadline:
+        time.sleep(0.02)
+        before, size = size, path.stat().st_size
+        if 0 < before == size:
+            return
 
 
 @dataclass
