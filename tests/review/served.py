@@ -50,7 +50,7 @@ def free_port() -> int:
 
 PROCESSES = multiprocessing.get_context("forkserver")
 """Processes are forked from one that has imported the server already: importing it takes longer than most tests."""
-PROCESSES.set_forkserver_preload(["shiftproof.cli.main", "shiftproof.review.server"])
+PROCESSES.set_forkserver_preload(["shiftproof.cli.main", "shiftproof.review.jobs", "shiftproof.review.server"])
 
 
 def run_command(
