@@ -19,9 +19,9 @@ has no width. It says what more passes could still change, which is what a wante
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -135,6 +135,10 @@ class LikelyWrong:
                 mean, variance = _told(surprise, self.kinship)
                 logits[some] = (logits[some] + _LOGITS * mean) / np.sqrt(np.maximum(variance, _LEAST_DOUBT))
         return _logistic(logits)
+
+
+Fit = Callable[[Places, Places, Numbers], LikelyWrong]
+"""`fit_likely_wrong` of one benchmark's features and layout: from images, cells and leads alone."""
 
 
 def fit_likely_wrong(images: Places, cells: Places, leads: Numbers, features: Numbers, layout: Layout) -> LikelyWrong:
@@ -369,14 +373,22 @@ def _student(freedom: int, level: float) -> float:
 
 
 def sampled_cells(
-    leads: Leads, rounds: Sequence[Round], folds: Places, features: Numbers, layout: Layout, weights: Numbers
+    leads: Leads,
+    rounds: Sequence[Round],
+    folds: Places,
+    features: Numbers,
+    layout: Layout,
+    weights: Numbers,
+    *,
+    fit: Fit | None = None,
 ) -> SampledCells:
     """The errors of all images from the pairs of these rounds.
 
     Other results in the table count only where they make a cell whole; its error is then simply known.
     `folds` are the images' groups that were drawn independently, (images,). `weights` (cells,) are those of the sum that
-    matters most: rounds are joined to be best for it.
+    matters most: rounds are joined to be best for it. `fit` may give fits that are known already.
     """
+    fit = fit or partial(fit_likely_wrong, features=features, layout=layout)
     images = len(leads)
     wrong = np.asarray(leads < 0, dtype=float)
     known = np.zeros(leads.shape, dtype=bool)
@@ -386,7 +398,7 @@ def sampled_cells(
         missing = int(np.isnan(leads[one.images, one.cells]).sum())
         if missing:
             raise BadInput(f"{missing} of {len(one)} pairs of a round have no result yet")
-        guess = _guesses(leads, known, one, folds, features, layout)
+        guess = _guesses(leads, known, one, folds, features, fit)
         guessed, share = guess[one.images, one.cells], 1 / one.chance / images
         misses = (wrong[one.images, one.cells] - guessed) * share
         promised = (1 - one.chance) * np.maximum(guessed * (1 - guessed), _LEAST_SPREAD) * share**2
@@ -420,7 +432,12 @@ class _Part(NamedTuple):
 
 
 def _guesses(
-    leads: Leads, known: NDArray[np.bool_], one: Round, folds: Places, features: Numbers, layout: Layout
+    leads: Leads,
+    known: NDArray[np.bool_],
+    one: Round,
+    folds: Places,
+    features: Numbers,
+    fit: Fit,
 ) -> Numbers:
     """Chances of being wrong that know nothing of this round in the image's own fold, (images, cells)."""
     seen = np.where(known, leads, np.nan)
@@ -430,7 +447,7 @@ def _guesses(
         rows, others = folds == fold, folds[one.images] != fold
         images = np.concatenate([before[0], one.images[others]])
         cells = np.concatenate([before[1], one.cells[others]])
-        fitted = fit_likely_wrong(images, cells, leads[images, cells], features, layout)
+        fitted = fit(images, cells, leads[images, cells])
         guess[rows] = fitted.chance(features[rows], seen[rows])
     return guess
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -38,6 +38,7 @@ from shiftproof.metrics.budget import (
     Estimate,
     Layout,
     Leads,
+    LikelyWrong,
     Numbers,
     Places,
     Round,
@@ -192,7 +193,18 @@ class Progress:
     def cells(self) -> SampledCells:
         """Every cell's error; cells that happen to be stored whole are exact."""
         known = self.benchmark
-        return sampled_cells(self.leads, self.rounds, known.folds, known.features, known.layout, known.weights)
+        return sampled_cells(
+            self.leads, self.rounds, known.folds, known.features, known.layout, known.weights, fit=self._fit
+        )
+
+    def _fit(self, images: Places, cells: Places, leads: Numbers) -> LikelyWrong:
+        """The guesses for a round, which are the same at every later step."""
+        known = self.benchmark
+        return CACHE.get_or_make(
+            _digest(known.digest, images, cells, leads),
+            lambda: fit_likely_wrong(images, cells, leads, known.features, known.layout),
+            _A_NUMBER + 16 * len(known.layout) ** 2,  # it keeps the layout
+        )
 
     @property
     def pairs(self) -> int:
@@ -413,6 +425,7 @@ def _begun(sizes: Places, taken: int) -> Places:
     return np.bincount(folds[np.argsort(turns, kind="stable")[:taken]], minlength=len(sizes))
 
 
+@lru_cache(maxsize=64)
 def _evenly(count: int) -> Places:
     """0 to `count` - 1 in an order whose every beginning is spread evenly (van der Corput's).
 
@@ -424,7 +437,9 @@ def _evenly(count: int) -> Places:
     turned = np.zeros_like(places)
     for bit in range(bits):
         turned |= ((places >> bit) & 1) << (bits - 1 - bit)
-    return turned[turned < count]
+    order = turned[turned < count]
+    order.setflags(write=False)
+    return order
 
 
 def _digest(*parts: NDArray[Any] | bytes | int) -> bytes:
