@@ -6,12 +6,10 @@ import json
 import socket
 from pathlib import Path
 
-import httpx
 import pytest
 
 from command import Shiftproof
-from patience import PATIENCE
-from review.served import drawn_project, served
+from review.served import drawn_project, get, served
 from shiftproof.curation.project import load_project
 from shiftproof.review.assignment import assign_items
 from shiftproof.review.database import Database
@@ -22,7 +20,7 @@ def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None
     drawn_project(tmp_path / "set")
     with served(tmp_path / "set", invite=["Ada", "Ben"]) as server:
         assert set(server.links) == {"owner", "Ada", "Ben"}
-        answers = {name: httpx.get(link, timeout=PATIENCE).status_code for name, link in server.links.items()}
+        answers = {name: get(link).status_code for name, link in server.links.items()}
         assert answers == {"owner": 303, "Ada": 303, "Ben": 303}
         code, out, err = server.stop()
         assert (code, out) == (0, "")
@@ -31,15 +29,15 @@ def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None
         server.links = {}
         server.start()
         assert server.links == {}, "who was invited stays invited, and no link is told twice"
-        assert httpx.get(before["Ada"], timeout=PATIENCE).status_code == 303
+        assert get(before["Ada"]).status_code == 303
 
 
 def test_nothing_of_a_request_is_logged(tmp_path: Path) -> None:
     drawn_project(tmp_path / "set")
     with served(tmp_path / "set", invite=["Ada"]) as server:
         token = server.links["Ada"].rpartition("/")[2]
-        httpx.get(server.links["Ada"], follow_redirects=False, timeout=PATIENCE)
-        httpx.get(f"{server.address}/join/{'x' * 32}", timeout=PATIENCE)
+        get(server.links["Ada"], follow_redirects=False)
+        get(f"{server.address}/join/{'x' * 32}")
         _, out, err = server.stop()
     assert token not in out + err
     assert "x" * 32 not in out + err
@@ -50,7 +48,7 @@ def test_behind_a_proxy_links_and_cookies_are_for_its_address(tmp_path: Path) ->
     with served(tmp_path / "set", "--public-url", "https://review.example", invite=["Ada"]) as server:
         assert server.links["Ada"].startswith("https://review.example/join/")
         path = server.links["Ada"].removeprefix("https://review.example")
-        answer = httpx.get(f"http://127.0.0.1:{server.port}{path}", headers={"host": "review.example"})
+        answer = get(f"http://127.0.0.1:{server.port}{path}", headers={"host": "review.example"})
         assert answer.status_code == 303
         assert "secure" in answer.headers["set-cookie"].lower()
 

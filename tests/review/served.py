@@ -10,12 +10,14 @@ import random
 import resource
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 from PIL import Image as Pillow
 
@@ -46,6 +48,15 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
     raise RuntimeError("no port is free")
+
+
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Without the machine's certificates: reading them for each client takes ten times as long as a request."""
+
+
+def get(url: str, *, timeout: float = PATIENCE, **more: Any) -> httpx.Response:
+    """The answer of a server without TLS."""
+    return httpx.get(url, timeout=timeout, verify=NO_TLS, **more)
 
 
 PROCESSES = multiprocessing.get_context("forkserver")

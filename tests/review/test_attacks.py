@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from patience import PATIENCE
-from review.served import Served, drawn_project, served
+from review.served import NO_TLS, Served, drawn_project, get, served
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput
 from shiftproof.review.app import review_app
@@ -83,7 +83,7 @@ class Scene:
 
 @contextmanager
 def entered(server: Served, name: str) -> Iterator[Person]:
-    with httpx.Client(base_url=server.address, timeout=PATIENCE) as browser:
+    with httpx.Client(base_url=server.address, timeout=PATIENCE, verify=NO_TLS) as browser:
         assert browser.get(server.links[name]).status_code == 303
         text = browser.get("/work").text
         settings = json.loads(text.partition('id="settings">')[2].partition("</script>")[0])
@@ -141,7 +141,7 @@ def test_pictures_are_had_by_their_names_and_by_those_invited_alone(scene: Scene
     answer = scene.ada.browser.get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
     assert "private" in answer.headers["cache-control"]
-    assert httpx.get(scene.server.address + path, timeout=PATIENCE).status_code == 403
+    assert get(scene.server.address + path).status_code == 403
 
 
 def test_what_goes_with_a_picture_does_not_tell_when_it_was_put_there(tmp_path: Path, database: Database) -> None:
@@ -434,7 +434,7 @@ def test_errors_of_ours_have_the_headers_and_tell_nothing(
 
 
 def test_the_cookie_is_for_the_server_alone(scene: Scene) -> None:
-    cookie = httpx.get(scene.server.links["Ben"], timeout=PATIENCE).headers["set-cookie"].lower()
+    cookie = get(scene.server.links["Ben"]).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "domain" not in cookie

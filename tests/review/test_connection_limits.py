@@ -17,7 +17,7 @@ import pytest
 from PIL import Image as Pillow
 
 from patience import PATIENCE, wait_until
-from review.served import Served, drawn_project, served
+from review.served import NO_TLS, Served, drawn_project, get, served
 from shiftproof.curation.project import Item
 from shiftproof.review.connection_limits import MAX_PER_SENDER, ConnectionLimiter
 
@@ -60,7 +60,7 @@ def asked(client: socket.socket, path: str, **headers: str) -> int:
 
 
 def cookie_of(server: Served, name: str) -> str:
-    return httpx.get(server.links[name], timeout=PATIENCE).headers["set-cookie"].partition(";")[0]
+    return get(server.links[name]).headers["set-cookie"].partition(";")[0]
 
 
 OTHERS = [f"127.0.{place // 100}.{2 + place % 100}" for place in range(130)]
@@ -75,7 +75,7 @@ def test_1300_half_sent_requests_stop_nobody(tmp_path: Path, files: int) -> None
             assert asked(before, "/api/items", cookie=cookie) == 200
             with half_sent(server.port, 1300, addresses=OTHERS):
                 assert asked(before, "/api/items", cookie=cookie) == 200, "who is in stays in"
-                assert httpx.get(server.links["Ben"], timeout=5).status_code == 303, "who is not comes in"
+                assert get(server.links["Ben"], timeout=5).status_code == 303, "who is not comes in"
                 code, _, said = server.stop()
     assert code == 0
     assert len(said.splitlines()) == 1, said[:2000]
@@ -122,13 +122,13 @@ def large_picture(folder: Path) -> None:
 
 
 def picture_request(server: Served, cookie: str) -> bytes:
-    items = httpx.get(f"{server.address}/api/items", headers={"cookie": cookie}, timeout=PATIENCE).json()["items"]
+    items = get(f"{server.address}/api/items", headers={"cookie": cookie}).json()["items"]
     return f"GET /picture/{items[0]['images'][0]} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\n\r\n".encode()
 
 
 def comes_in(server: Served, name: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(server.links[name], timeout=PATIENCE).status_code == 303
+        return get(server.links[name]).status_code == 303
     return False
 
 
@@ -150,7 +150,7 @@ def test_a_request_that_was_not_finished_is_no_news_when_the_server_ends(tmp_pat
         body = f"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nContent-Length: 1000\r\n\r\n{{"
         for said in [body.encode(), picture_request(server, cookie), HALF] * 10:
             stack.enter_context(connected(server.port, said))
-        assert httpx.get(server.links["Ada"], timeout=PATIENCE).status_code == 303  # so all those before it are in
+        assert get(server.links["Ada"]).status_code == 303  # so all those before it are in
         code, _, told = server.stop()
     assert code == 0
     assert len(told.splitlines()) == 1, told[:2000]
@@ -215,7 +215,7 @@ def test_who_keeps_the_server_waiting_is_closed_after_a_while(tmp_path: Path) ->
         assert {name: 1 < seconds[name] < PATIENCE / 2 for name in clients} == dict.fromkeys(clients, True), seconds
         assert clients["head"].recv(1000).startswith(b"HTTP/1.1 408 ")
         assert clients["body"].recv(1000).startswith(b"HTTP/1.1 408 ")
-        assert httpx.get(f"{server.address}/api/items", headers={"cookie": cookie}, timeout=PATIENCE).status_code == 200
+        assert get(f"{server.address}/api/items", headers={"cookie": cookie}).status_code == 200
         assert server.stop()[2].count("\n") == 1
 
 
@@ -301,7 +301,7 @@ def test_nothing_that_strangers_send_is_worth_a_line_on_the_terminal(still: Serv
             answer = client.recv(1000)
             assert b" 500 " not in answer.partition(b"\r\n")[0]
     token = still.links["Ada"].rpartition("/")[2]
-    assert httpx.get(f"{still.address}/join/{token}", timeout=PATIENCE).status_code == 303
+    assert get(f"{still.address}/join/{token}").status_code == 303
 
 
 def test_behind_a_proxy_guesses_are_counted_by_those_who_guess(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_ids_that_no_database_holds_are_nobodys(tmp_path: Path) -> None:
     drawn_project(tmp_path / "set")
     with (
         served(tmp_path / "set", invite=["Ada"]) as server,
-        httpx.Client(base_url=server.address, timeout=PATIENCE) as owner,
+        httpx.Client(base_url=server.address, timeout=PATIENCE, verify=NO_TLS) as owner,
     ):
         assert owner.get(server.links["owner"]).status_code == 303
         text = owner.get("/owner").text

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from patience import PATIENCE
 from review.browsing import Reviewing
 from review.databases import POSTGRES
-from review.served import Served, drawn_project, served
+from review.served import NO_TLS, Served, drawn_project, served
 from shiftproof.review import app as outages
 from shiftproof.review import schema
 from shiftproof.review.app import LOG_INTERVAL, outage_handlers
@@ -117,7 +117,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def client(scene: Scene) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=scene.server.address, follow_redirects=True, timeout=PATIENCE) as opened:
+    with httpx.Client(base_url=scene.server.address, verify=NO_TLS, follow_redirects=True, timeout=PATIENCE) as opened:
         yield opened
 
 
@@ -224,7 +224,7 @@ def test_a_damaged_vote_is_told_to_the_owner_in_a_line(tmp_path: Path) -> None:
     drawn_project(tmp_path / "set")
     with (
         served(tmp_path / "set", invite=["Ada"]) as server,
-        httpx.Client(base_url=server.address, timeout=PATIENCE) as client,
+        httpx.Client(base_url=server.address, verify=NO_TLS, timeout=PATIENCE) as client,
     ):
         ada = Voter(client, server)
         assert ada.send(ada.vote()).json()["accepted"]
