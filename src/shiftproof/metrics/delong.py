@@ -243,6 +243,15 @@ class _Side:
     def is_clustered(self) -> bool:
         return bool(self.cases < self.placed.shape[1])
 
+    @cached_property
+    def mean(self) -> NDArray[np.floating]:
+        """Of all placements, (detectors,)."""
+        return np.asarray(self.placed.mean(axis=1))
+
+    @cached_property
+    def _centred(self) -> NDArray[np.floating]:
+        return np.asarray(self.placed - self.mean[:, None])
+
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
         """Of each cluster, over all images, (detectors, clusters)."""
         if self.groups is None:
@@ -251,7 +260,7 @@ class _Side:
 
     def deviations(self) -> NDArray[np.floating]:
         """What each case adds to the mean placement's distance from the true value, (detectors, cases)."""
-        return self.sums(self.placed - self.placed.mean(axis=1, keepdims=True))
+        return self.sums(self._centred)
 
     def effective_cases(self) -> float:
         """Clusters of equal size that would weigh as these do; as many as there are where their sizes are equal."""
@@ -262,12 +271,12 @@ class _Side:
 
     def raised(self, variances: NDArray[np.floating]) -> NDArray[np.floating]:
         """Variances of the mean placement, raised by what may be missing from the few cases that lose, (detectors,)."""
-        seen, images = self.placed.mean(axis=1), self.placed.shape[1]
+        seen, images = self.mean, self.placed.shape[1]
         losses = self.sums(np.where(seen[:, None] < 0.5, self.placed, 1 - self.placed))
         losing = np.divide(
             losses.sum(axis=1) ** 2, (losses**2).sum(axis=1), out=np.zeros(len(seen)), where=seen * (1 - seen) > 0
         )
-        alone = self.placed.var(axis=1) / images
+        alone = (self._centred**2).mean(axis=1) / images
         design = np.divide(
             variances, alone, out=np.full(len(seen), images / self.effective_cases()), where=alone > _NO_VARIANCE
         )
@@ -285,7 +294,7 @@ class _Placed:
 
     @property
     def seen(self) -> NDArray[np.floating]:
-        return np.asarray(self.ood_side.placed.mean(axis=1))
+        return self.ood_side.mean
 
     @property
     def least(self) -> int:
@@ -304,7 +313,7 @@ class _Placed:
         """Where all placements of either side are alike, or add up to the same in every cluster, (detectors,)."""
         # placements are multiples of half an image's share: less than that is rounding
         alike = (np.ptp(self.id_side.placed, axis=1) < 1e-12) & (np.ptp(self.ood_side.placed, axis=1) < 1e-12)
-        return np.asarray(alike | (np.diag(self.covariance) < _NO_VARIANCE))
+        return np.asarray(alike | (self.covariance.diagonal() < _NO_VARIANCE))
 
     @property
     def is_flat(self) -> bool:
@@ -318,18 +327,18 @@ class _Placed:
     def cautious_variances(self) -> NDArray[np.floating]:
         """Variances of the AUROCs, raised where few cases make up all that is lost, (detectors,)."""
         (of_id, of_ood), across = self._parts
-        plain = [np.diag(of_id), np.diag(of_ood)]
+        plain = [of_id.diagonal(), of_ood.diagonal()]
         raised = [side.raised(variances) for side, variances in zip((self.id_side, self.ood_side), plain, strict=True)]
         scale = np.sqrt(plain[0] * plain[1])
-        shared = np.divide(np.diag(across), scale, out=np.zeros(len(scale)), where=scale > 0)
+        shared = np.divide(across.diagonal(), scale, out=np.zeros(len(scale)), where=scale > 0)
         total = raised[0] + raised[1] + 2 * shared * np.sqrt(raised[0] * raised[1])
-        return np.asarray(np.maximum(total, np.diag(self.covariance)))
+        return np.asarray(np.maximum(total, self.covariance.diagonal()))
 
     def cautious_differences(self, others: NDArray[np.integer], versus: int) -> NDArray[np.floating]:
         """Covariances of the differences between some detectors and one, (others, others), from cautious variances."""
         covariance, cautious = self.covariance, self.cautious_variances()
         # rounding apart, a detector that is never wrong has no variance, and none to share
-        plain = np.diag(covariance)
+        plain = covariance.diagonal()
         factors = np.sqrt(np.divide(cautious, plain, out=np.ones(len(plain)), where=plain > _NO_VARIANCE))
         raised = covariance * np.outer(factors, factors)
         np.fill_diagonal(raised, cautious)
@@ -340,8 +349,8 @@ class _Placed:
             + raised[versus, versus]
         )
         # never narrower than the differences' own placements
-        own = np.diag(self.differences(others, versus).covariance)
-        wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), _NO_VARIANCE), 1.0))
+        own = self.differences(others, versus).covariance.diagonal()
+        wider = np.sqrt(np.maximum(own / np.maximum(apart.diagonal(), _NO_VARIANCE), 1.0))
         return np.asarray(apart * np.outer(wider, wider))
 
     def differences(self, others: NDArray[np.integer], versus: int, *, turned: bool = False) -> _Placed:
@@ -358,8 +367,8 @@ class _Placed:
         """Degrees of freedom of the variances (Satterthwaite, 1946), (detectors,)."""
         (of_id, of_ood), _ = self._parts
         free = [max(side.effective_cases() - 1, 1.0) for side in (self.id_side, self.ood_side)]
-        total = np.diag(of_id) + np.diag(of_ood)
-        each = np.diag(of_id) ** 2 / free[0] + np.diag(of_ood) ** 2 / free[1]
+        total = of_id.diagonal() + of_ood.diagonal()
+        each = of_id.diagonal() ** 2 / free[0] + of_ood.diagonal() ** 2 / free[1]
         least = np.full(len(total), min(free))
         degrees = np.divide(total**2, each, out=least, where=each > 1e-30)
         common = self._common()
