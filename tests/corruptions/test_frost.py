@@ -66,6 +66,7 @@ def test_frost_over_an_image_is_the_published_sum_to_the_bit(edition: str, sever
 def test_every_pair_of_levels_is_summed_to_the_bit() -> None:
     image, picture = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
     image, picture = (np.repeat(plane[..., None], 3, axis=2) for plane in (image, picture))
+    picture.flags.writeable = False  # as pictures of frost are
     figures = {
         (c["image_weight"], c["frost_weight"])
         for e in SIZES
@@ -146,7 +147,7 @@ def test_the_original_pictures_are_known_by_their_digest(real_data: Path) -> Non
 def test_frost_with_the_originals_is_the_example_file_but_for_jpeg(severity: int, real_data: Path) -> None:
     """The example's crop is found by correlation among all six pictures: its makers, not the authors, drew the sixth too."""
     folder = real_data / "imagenet-c-examples"
-    clean, example = (np.asarray(Pillow.open(folder / f"{name}.jpeg")) for name in ("clean", f"frost_{severity}"))
+    clean, example = (np.array(Pillow.open(folder / f"{name}.jpeg")) for name in ("clean", f"frost_{severity}"))
     parameters: Any = severity_parameters("frost", severity, "imagenet-224")
     weights = parameters["image_weight"], parameters["frost_weight"]
     seen = ((example - weights[0] * clean.astype(np.float32)) / weights[1]).mean(axis=2).astype(np.float32)

@@ -255,7 +255,7 @@ def test_jpeg_takes_images_in_any_order_of_memory_and_none_spoils_the_next() -> 
 @pytest.mark.real
 def test_jpeg85_is_pillows_optimised_save_on_photos(real_data: Path) -> None:
     for photo in some_photos(real_data):
-        image = np.asarray(Pillow.open(photo).convert("RGB"))[:300, :300]
+        image = np.array(Pillow.open(photo).convert("RGB"))[:300, :300]
         assert np.array_equal(jpeg85(image), reference.jpeg(image, 85, optimize=True))
 
 

@@ -292,7 +292,7 @@ def test_severities_change_a_real_photo_as_much_as_the_example_files(name: str, 
     3 levels more, because the examples come from another implementation with narrower windows of blur.
     """
     folder = real_data / "imagenet-c-examples"
-    clean = np.asarray(Pillow.open(folder / "clean.jpeg").convert("RGB"))
+    clean = np.array(Pillow.open(folder / "clean.jpeg").convert("RGB"))
     for severity in range(1, 6):
         example = np.asarray(Pillow.open(folder / f"{name}_{severity}.jpeg").convert("RGB")).astype(float)
         parameters = severity_parameters(name, severity, "imagenet-224")

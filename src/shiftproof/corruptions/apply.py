@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 
-from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting_edition
+from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting_edition, plain
 from shiftproof.corruptions.entry import corruption_of
 from shiftproof.corruptions.kernels.jpeg import jpeg85
 from shiftproof.errors import BadInput, UnknownName
@@ -74,9 +74,7 @@ def _condition(
 
 def apply(condition: Condition, picture: Image, *, key: str) -> Image:
     """The picture under a condition; nothing but the arguments decides what comes out."""
-    if not (picture.flags.c_contiguous and picture.flags.writeable):
-        picture = picture.copy()  # a view, or read-only memory, would have every kernel compiled once more
-    changed = picture
+    changed = picture = plain(picture)  # a view, or read-only memory, would have every kernel compiled once more
     if condition.name != "clean":
         edition, entry = edition_of(condition.edition or DEFAULT_EDITION), corruption_of(condition.name)
         parameters = entry.severities.at(condition.severity, edition.severities)

@@ -243,7 +243,7 @@ def lines(image: Image, rng: np.random.Generator, *, strength: float) -> Image:
     angles = angle + FULL_TURN * variation * (turns - 0.5)
     middles = np.stack([image.shape[0] * down, image.shape[1] * right])
     reach = length * np.stack([np.cos(angles), np.sin(angles)])
-    return under_lines(image, np.concatenate([middles - reach, middles + reach]).T.astype(np.int64))
+    return under_lines(image, np.concatenate([middles - reach, middles + reach]).T.astype(np.int64, order="C"))
 
 
 LINES = Corruption(

@@ -57,6 +57,11 @@ def shorter_side(image: Image, length: int) -> Image:
     return resized_whole(image, int(length * height / width), length)
 
 
+def plain(image: Image) -> Image:
+    """The image in memory as kernels are compiled for, in order and writeable, whatever the view."""
+    return image if image.flags.c_contiguous and image.flags.writeable else image.copy()
+
+
 def centre(image: Image, height: int, width: int) -> Image:
     """The middle of an image."""
     top, left = round((image.shape[0] - height) / 2), round((image.shape[1] - width) / 2)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.corruptions import noise
-from shiftproof.corruptions.editions import DEFAULT_EDITION, centre, edition_of, resized_whole, shorter_side
+from shiftproof.corruptions.editions import DEFAULT_EDITION, centre, edition_of, plain, resized_whole, shorter_side
 from shiftproof.corruptions.entry import Parameter, Perturbation, Severities, check_kernels, perturbation_of
 from shiftproof.errors import BadInput
 from shiftproof.randomness import rng_for
@@ -109,10 +109,10 @@ def canvas_for(name: str, image: Image, edition: str) -> Canvas:
     """The image as this sequence of this edition was made from it."""
     chosen = edition_of(edition)
     if edition in perturbation_of(name).before_resizing:
-        return middle(image, *(max(1, int(chosen.middle * side)) for side in image.shape[:2]))
+        return middle(plain(image), *(max(1, int(chosen.middle * side)) for side in image.shape[:2]))
     if chosen.sequence_side is not None:
-        return middle(shorter_side(image, chosen.sequence_side), chosen.size, chosen.size)
-    return whole(chosen.picture(image))
+        return middle(plain(shorter_side(image, chosen.sequence_side)), chosen.size, chosen.size)
+    return whole(plain(chosen.picture(image)))
 
 
 def to_frame(frame: Image, edition: str) -> Image:

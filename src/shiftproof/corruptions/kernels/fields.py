@@ -66,7 +66,7 @@ def _mixed(counter: Seed) -> Seed:
 def symmetric_draws(seed: Seed, count: int) -> NDArray[np.float32]:
     """Uniform numbers from -1 to 1, (count,), on a grid of 2^24 steps."""
     bits = np.empty(count + count % 2, np.uint32)
-    fill_with_random_bits(bits, seed, 0)
+    fill_with_random_bits(bits, seed, np.int64(0))
     draws = np.empty(count, np.float32)
     for place in range(count):
         draws[place] = np.float32(np.int32(bits[place] >> np.uint32(8)) - 2**23) * np.float32(2.0**-23)
@@ -93,7 +93,7 @@ def _scramble(seed: Seed, first: int, words: NDArray[np.uint64]) -> None:
 def _normals(seed: Seed, count: int) -> NDArray[np.float32]:
     """Standard normal numbers, (count,), by the ziggurat (Marsaglia & Tsang, 2000)."""
     draws, words, one = np.empty(count, np.float32), np.empty(WORDS, np.uint64), np.uint64(1)
-    first, used, enough = 1, np.uint64(0), np.uint64(WORDS - SPARE)
+    first, used, enough = np.int64(1), np.uint64(0), np.uint64(WORDS - SPARE)
     _scramble(seed, first, words)
     for place in range(count):
         while True:
@@ -132,7 +132,7 @@ WHOLE = 512  # pixels: maps up to this size are made sooner than it is found out
 
 def plasma_of(draws: NDArray[np.float32], size: int, decay: float) -> Field:
     """The map that these draws make, from 0 to 1; a map of one pixel is 0."""
-    field, _ = _diamond_square(draws, size, decay)
+    field, _ = _diamond_square(draws, size, float(decay))
     lowest, highest = field.min(), field.max()
     if highest > lowest:
         _to_unit(field.reshape(-1), lowest, highest - lowest)
@@ -150,7 +150,7 @@ def _upper_left(seed: Seed, size: int, decay: float, height: int, width: int) ->
     room = np.empty(4 * rows * columns + side * side, np.float32)
     part, draws = room[: 4 * rows * columns].reshape(2 * rows, 2 * columns), room[4 * rows * columns :]
     deal(seed, 2 * side * side, 0, draws)
-    coarse, swing = _diamond_square(draws, side, decay)
+    coarse, swing = _diamond_square(draws, side, float(decay))
     lows, highs = coarse.min(axis=1), coarse.max(axis=1)
     lowest, highest, reach = lows.min(), highs.max(), 2.01 * swing + 1
     extreme = (lows - reach <= lowest) | (highs + reach >= highest)

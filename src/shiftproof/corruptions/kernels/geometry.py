@@ -170,7 +170,7 @@ class Tilted(NamedTuple):
 def _tilted(image: Image, way: WayBack, first: int, past: int) -> Tilted:
     """Some rows of the tilted image."""
     height, width = image.shape[:2]
-    of_column, of_row = way.of_column, way.of_row[:, first:past]
+    of_column, of_row = way.of_column, np.ascontiguousarray(way.of_row[:, first:past])
     (left, right), (top, bottom) = _span(of_column[0], of_row[0]), _span(of_column[1], of_row[1])
     periods = np.array([max(2 * width - 2, 1), max(2 * height - 2, 1)]) * 1024
     far = min(left + width, top + height, 2 * width - right, 2 * height - bottom) < 1
@@ -300,8 +300,8 @@ def _displace(
     doubt_words, close_words = doubts.view(np.uint64), close.view(np.uint64)  # most of them 0
     for line in range(rows):
         y, steps_right, steps_down, row = top + line, right[line], down[line], image[line]
-        _part(steps_right, 0, 1, lefts, right_shares)
-        _part(steps_down, y, 0, aboves, down_shares)
+        _part(steps_right, np.int64(0), np.int64(1), lefts, right_shares)
+        _part(steps_down, y, np.int64(0), aboves, down_shares)
         beyond = _find_places(lefts, aboves, height, first_row, places, outside)
         if slack > 0:
             _find_slacks(steps_right, steps_down, slack, relative, slacks)
@@ -466,7 +466,9 @@ def _doubts(
         for row in range(4):
             source = levels[_mirrored(top + line + above + row, height) - first_row]
             for column in range(4):
-                samples[number, row, column] = source[_mirrored(x + left + column, width)]
+                at = _mirrored(x + left + column, width)
+                for channel in range(CHANNELS):  # to assign all at once takes two seconds longer to compile
+                    samples[number, row, column, channel] = source[at, channel]
     return rows, columns, lefts, aboves, samples
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftproof.corruptions.editions import edition_of, fitting_edition, severity_parameters
+from shiftproof.corruptions.editions import edition_of, fitting_edition, plain, severity_parameters
 from shiftproof.corruptions.entry import SEVERITIES, corruption_of
 from shiftproof.corruptions.selection import corruptions_named
 from shiftproof.errors import BadInput, UnknownName
@@ -146,7 +146,7 @@ def noise(
 
     table = {"gaussian": gaussian_table, "uniform": uniform_table}[kind]
     strength = float(rng.integers(1, STRENGTHS + 1)) / STRENGTHS * most
-    return drawn(_plain(image), table(strength), seed_of(rng))
+    return drawn(plain(image), table(strength), seed_of(rng))
 
 
 STRENGTHS = 16
@@ -194,7 +194,7 @@ def corrupted(
     size = edition_of(edition).size
     if side != size:
         parameters = entry.severities.scaled(parameters, side / size)
-    return entry.function(_plain(image), rng, **parameters)
+    return entry.function(plain(image), rng, **parameters)
 
 
 @cache
@@ -230,8 +230,3 @@ CORRUPTED = Recipe(
     augment=corrupted,
     keeps_places=True,
 )
-
-
-def _plain(image: Image) -> Image:
-    """Memory as kernels are compiled for: in order and writeable, whatever the view."""
-    return image if image.flags.c_contiguous and image.flags.writeable else image.copy()
