@@ -77,7 +77,9 @@ def clipped_zoom(pixels: Samples, zoom: float) -> Samples:
         length = pixels.shape[axis]
         kept = math.ceil(length / zoom)
         cropped = np.take(cropped, range((length - kept) // 2, (length - kept) // 2 + kept), axis=axis)
-    zoomed: Samples = ndimage.zoom(cropped, (zoom, zoom, *(1,) * (pixels.ndim - 2)), order=1)
+    # one channel at a time, or SciPy would also interpolate between them
+    channels = [ndimage.zoom(channel, zoom, order=1) for channel in np.moveaxis(np.atleast_3d(cropped), 2, 0)]
+    zoomed: Samples = np.stack(channels, axis=2).reshape(*channels[0].shape, *pixels.shape[2:])
     for axis in (0, 1):
         length = pixels.shape[axis]
         trimmed = (zoomed.shape[axis] - length) // 2

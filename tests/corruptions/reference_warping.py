@@ -25,17 +25,13 @@ def tilt(image: Image, moves: Samples) -> Samples:
     """OpenCV's `warpAffine` of those days: places in 1/1024, whose sums are rounded to 1/32."""
     height, width = image.shape[:2]
     back = np.linalg.inv(np.vstack([affine_of(height, width, moves), [0, 0, 1]]))
-    tilted = np.empty(image.shape)
-    for y in range(height):
-        across, down = (
-            (np.rint(back[axis, 0] * np.arange(width) * 1024) + np.rint((back[axis, 1] * y + back[axis, 2]) * 1024))
-            for axis in (0, 1)
-        )
-        places = [np.floor((coordinate + 16) / 32) / 32 for coordinate in (down, across)]
-        for channel in range(3):
-            samples = image[:, :, channel].astype(np.float64)
-            tilted[y, :, channel] = ndimage.map_coordinates(samples, places, order=1, mode="mirror")
-    return tilted
+    y, x = np.arange(height)[:, None], np.arange(width)
+    across, down = (
+        np.rint(back[axis, 0] * x * 1024) + np.rint((back[axis, 1] * y + back[axis, 2]) * 1024) for axis in (0, 1)
+    )
+    places = [np.floor((coordinate + 16) / 32) / 32 for coordinate in (down, across)]
+    samples = np.moveaxis(image.astype(np.float64), 2, 0)
+    return np.stack([ndimage.map_coordinates(channel, places, order=1, mode="mirror") for channel in samples], axis=2)
 
 
 def smooth_field(field: Samples, sigma: float) -> Samples:

@@ -84,7 +84,8 @@ def snow(
 def every(field: Layer, step: int, top: int, left: int) -> Layer:
     """Every pixel that lies whole steps from this one; beyond an edge the opposite one goes on."""
     (down, row), (right, column) = divmod(top, step), divmod(left, step)
-    return np.roll(field[row::step, column::step], (-down, -right), (0, 1))
+    pixels = field[row::step, column::step]
+    return np.roll(pixels, (-down, -right), (0, 1)) if down or right else pixels
 
 
 def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
@@ -98,7 +99,7 @@ def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
             (0, half, ((-half, 0), (half, 0), (0, -half), (0, half))),
             (half, 0, ((-half, 0), (half, 0), (0, -half), (0, half))),
         ):
-            around = np.sum([every(field, step, top + down, left + right) for down, right in neighbours], axis=0)
+            around = sum(every(field, step, top + down, left + right) for down, right in neighbours)
             moved = wibble**AMPLITUDE_SQUARED * draws(around.size).reshape(around.shape)
             field[top::step, left::step] = around / 4 + moved
         step, wibble = half, wibble / decay

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,12 @@ def ramp(side: int) -> Image:
 
 
 def photo(height: int, width: int, seed: int = 0) -> Image:
-    """Waves, noise, and flat parts of black, white and grey."""
+    """Waves, noise, and flat parts of black, white and grey; each time another copy of it."""
+    return _photo_once(height, width, seed).copy()
+
+
+@cache
+def _photo_once(height: int, width: int, seed: int) -> Image:
     y, x = np.mgrid[0:height, 0:width]
     image = np.stack([127 + 120 * np.sin((y * speed + x / speed) / 9) for speed in (0.3, 0.7, 1.1)], axis=2)
     image[: height // 2] += np.random.default_rng(seed).normal(0, 40, (height // 2, width, 3))
