@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from shiftproof.options import ModelSettings
 from shiftproof.training.job import Job
 from shiftproof.training.options import TrainOptions
 from shiftproof.training.recipe import ChosenRecipe, Recipe, chosen_recipes
-from shiftproof.types import Classes, Dataset, Sample
+from shiftproof.types import Classes, Dataset, Image, Sample
 from toys import COLOURS
 
 NETWORKS = '''
@@ -52,16 +54,29 @@ def slow():
 
 def noisy_colours(folder: Path, each: int, seed: int = 0, side: int = 12) -> ImageList:
     """Pictures of each colour, hard to see under noise."""
-    rng = np.random.default_rng(seed)
     samples = []
-    for label, (name, colour) in enumerate(COLOURS.items()):
-        for number in range(each):
-            pixels = rng.integers(0, 200, (side, side, 3)) + 0.2 * np.array(colour)
-            path = folder / name / f"{number:03}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Pillow.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
+    for label, (name, files) in enumerate(zip(COLOURS, _files_of_noisy_colours(each, seed, side), strict=True)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for number, file in enumerate(files):
+            (folder / name / f"{number:03}.png").write_bytes(file)
             samples.append(Sample(f"{name}/{number:03}.png", (label,)))
     return ImageList(folder.name, samples, Classes(tuple(COLOURS)), FilesBelow(str(folder)), str(folder))
+
+
+@cache
+def _files_of_noisy_colours(each: int, seed: int, side: int) -> list[list[bytes]]:
+    """The files by colour, compressed once a process."""
+    rng = np.random.default_rng(seed)
+    noise = (
+        (rng.integers(0, 200, (side, side, 3)) + 0.2 * np.array(colour) for _ in range(each)) for colour in COLOURS.values()
+    )
+    return [[_png(pixels.clip(0, 255).astype(np.uint8)) for pixels in pictures] for pictures in noise]
+
+
+def _png(pixels: Image) -> bytes:
+    file = BytesIO()
+    Pillow.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 def shaken(image: Any, rng: np.random.Generator, others: Any, **_: Any) -> Any:
