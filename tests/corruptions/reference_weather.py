@@ -99,7 +99,8 @@ def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
             (0, half, ((-half, 0), (half, 0), (0, -half), (0, half))),
             (half, 0, ((-half, 0), (half, 0), (0, -half), (0, half))),
         ):
-            around = sum(every(field, step, top + down, left + right) for down, right in neighbours)
+            first, *others = (every(field, step, top + down, left + right) for down, right in neighbours)
+            around = sum(others, first)
             moved = wibble**AMPLITUDE_SQUARED * draws(around.size).reshape(around.shape)
             field[top::step, left::step] = around / 4 + moved
         step, wibble = half, wibble / decay

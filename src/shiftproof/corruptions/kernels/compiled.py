@@ -41,7 +41,7 @@ def seed_of(rng: np.random.Generator) -> np.uint64:
 
 
 @compiled
-def fill_with_random_bits(bits: RandomBits, seed: np.uint64, block: int) -> None:
+def fill_with_random_bits(bits: RandomBits, seed: np.uint64, block: int | np.int64) -> None:
     """Writes block number `block` of the stream of a seed; all blocks have the same even number of samples.
 
     Counter-based (SplitMix64; Steele et al., 2014): vector registers fill at once, where a carried state would go word by

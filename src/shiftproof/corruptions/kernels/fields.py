@@ -66,7 +66,7 @@ def _mixed(counter: Seed) -> Seed:
 def symmetric_draws(seed: Seed, count: int) -> NDArray[np.float32]:
     """Uniform numbers from -1 to 1, (count,), on a grid of 2^24 steps."""
     bits = np.empty(count + count % 2, np.uint32)
-    fill_with_random_bits(bits, seed, np.int64(0))
+    fill_with_random_bits(bits, seed, np.int64(0))  # for a plain 0 it would be compiled once more, here and below
     draws = np.empty(count, np.float32)
     for place in range(count):
         draws[place] = np.float32(np.int32(bits[place] >> np.uint32(8)) - 2**23) * np.float32(2.0**-23)
@@ -84,7 +84,7 @@ SPARE = 4  # of them are left for a try, which takes three at most
 
 
 @compiled
-def _scramble(seed: Seed, first: int, words: NDArray[np.uint64]) -> None:
+def _scramble(seed: Seed, first: int | np.int64, words: NDArray[np.uint64]) -> None:
     for place in range(words.size):
         words[place] = _mixed(seed + np.uint64(first + place) * GOLDEN)
 

@@ -300,6 +300,7 @@ def _displace(
     doubt_words, close_words = doubts.view(np.uint64), close.view(np.uint64)  # most of them 0
     for line in range(rows):
         y, steps_right, steps_down, row = top + line, right[line], down[line], image[line]
+        # for plain numbers it would be compiled twice
         _part(steps_right, np.int64(0), np.int64(1), lefts, right_shares)
         _part(steps_down, y, np.int64(0), aboves, down_shares)
         beyond = _find_places(lefts, aboves, height, first_row, places, outside)
@@ -344,7 +345,7 @@ def _displace(
 
 
 @compiled
-def _part(steps: Field, start: int, step: int, wholes: NDArray[np.int32], shares: Field) -> None:
+def _part(steps: Field, start: int | np.int64, step: np.int64, wholes: NDArray[np.int32], shares: Field) -> None:
     """Writes where pixels begin from which others come, and the shares of those after them."""
     first, second = np.int32(start), np.int32(step)
     for x in range(steps.size):
