@@ -317,9 +317,7 @@ class Course(ABC):
     def seeded(self, step: int, epoch: int) -> np.random.Generator:
         """The random numbers of a step, and torch's generator seeded by them."""
         rng = rng_for(f"step {step}", f"epoch {epoch} process {self.fabric.global_rank}", self.job.seed)
-        # at every step: for each kind of device that was not used yet, torch.manual_seed writes down who called it
-        seed = torch.default_generator.manual_seed if self.fabric.device.type == "cpu" else torch.manual_seed
-        seed(int(rng.integers(2**62)))
+        torch.manual_seed(int(rng.integers(2**62)))  # of all devices: a plug-in may draw on another than the training does
         return rng
 
     def count(self, *sums: Tensor | float) -> None:
