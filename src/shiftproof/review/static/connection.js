@@ -2,6 +2,8 @@
 
 import { byId } from "./element.js";
 
+let unsent = false; // whether answers are kept here because the server does not take them
+
 const answers = (count) => (count === 1 ? "1 answer" : `${count} answers`);
 
 // Shows what became of the votes in an outbox.
@@ -14,12 +16,13 @@ export function showState(outbox, reason) {
     lost: reason ? unsaved : `No connection: ${answers(waiting)} kept here until it is back`,
     refused: unsaved,
   };
+  unsent = outbox.state === "lost" || outbox.state === "refused";
   say(outbox.state, words[outbox.state]);
 }
 
-// Shows that items or pictures do not come.
+// Shows that items or pictures do not come, unless something is said of answers, which matters more.
 export function showLost({ message }) {
-  say("lost", message || "No connection: trying again");
+  if (!unsent) say("lost", message || "No connection: trying again");
 }
 
 function say(state, words) {
