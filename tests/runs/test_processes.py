@@ -177,8 +177,9 @@ def test_workers_of_a_parent_that_ignores_its_children_are_waited_for() -> None:
 def test_workers_go_on_without_the_process_that_forked_them() -> None:
     with Workers(2) as pool:
         list(pool.blocks(who, range(4)))
-        ends = pids(pool)
-        os.kill(forker_of(pool), signal.SIGKILL)
+        ends, forker = pids(pool), forker_of(pool)
+        os.kill(forker, signal.SIGKILL)
+        wait_until(lambda: not runs(forker))  # until then it can be asked for a worker, which would die with it
         assert {block.said[0] for block in pool.blocks(who, range(20))} == set(ends)
         pool._wanted = pool._most = 3  # and those that start later are plain processes
         assert any(worker == imported for worker, imported, _ in (block.said for block in pool.blocks(who, range(20))))
