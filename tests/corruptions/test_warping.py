@@ -23,6 +23,8 @@ from shiftproof.corruptions.kernels import smoothing
 from shiftproof.corruptions.kernels.compiled import seed_of
 from shiftproof.corruptions.kernels.fields import symmetric_draws
 
+AVX2 = 11  # as OpenCV numbers it
+
 
 def test_elastic_transform_is_the_slow_one_with_the_same_draws_at_all_severities_of_all_editions() -> None:
     for parameters, image in cases("elastic_transform"):
@@ -70,6 +72,21 @@ def test_transforms_find_the_pixels_of_products_with_the_same_draws(
     result = warping.elastic(image, moves, draws, sigma, 488)
     monkeypatch.setattr(smoothing, "transforms", lambda *_: False)
     assert np.array_equal(result, warping.elastic(image, moves, draws, sigma, 488))
+
+
+@pytest.mark.skipif(not cv2.checkHardwareSupport(AVX2), reason="this processor has no AVX2")
+def test_pixels_are_those_of_products_where_the_order_of_a_sum_hangs_on_its_place() -> None:
+    """As with the kernels of OpenBLAS for AVX2, which it can be told to use where it has better ones."""
+    script = (
+        "import numpy as np; from shiftproof.corruptions.kernels import smoothing\n"
+        "for height, width in (299, 299), (75, 41), (33, 225):\n"
+        "    draws = smoothing.Draws(np.uint64(7), height, width)\n"
+        "    rows, columns = np.random.default_rng(3).integers(0, (height, width), (500, 2)).T\n"
+        "    found = smoothing.fields_at(draws, 60.0, rows, columns)\n"
+        "    for few, field in zip(found, draws.fields(), strict=True):\n"
+        "        assert np.array_equal(few, smoothing.smooth_field(field, 60.0)[rows, columns])\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env=os.environ | {"OPENBLAS_CORETYPE": "Haswell"}, check=True)
 
 
 def test_both_fields_are_those_of_one_seed_drawn_one_by_one() -> None:

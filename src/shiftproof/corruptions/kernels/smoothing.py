@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import cv2
@@ -20,11 +19,8 @@ from shiftproof.corruptions.kernels.fields import Field, Seed, deal_pairs
 from shiftproof.corruptions.kernels.filters import gaussian, gaussian_kernel
 
 CUT_OFF = 3.0  # sigmas, where everything else is cut off at 4
-# What a sum comes to must not hang on where it stands in a product. It does in larger ones: OpenBLAS's kernels for AVX2 sum
-# some blocks of more than eleven rows in another order, all kernels do so with a single row, and threads share out the rest.
-TILE, LEAST_REST = 8, 4  # rows of a product; what these leave over is from four to eleven
-WIDE, NARROW = 128, 32  # columns of whole tiles, and of what is left over
-SUMMED_AT_ONCE = 256  # terms
+TILE, SUMMED_AT_ONCE = 32, 256  # larger products are shared out among threads, and their sums then depend on how many
+ORDERED = 16  # sums by which orders are told apart; two that differ come to the same at most every other time
 LARGE = 1 << 14  # pixels from which on transforms of lengths without large factors are sooner done than products
 LONG = 1200  # pixels of both sides together, from which on transforms of all lengths are
 
@@ -136,49 +132,103 @@ def smooth_field(field: Field, sigma: float) -> Field:
 
 def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDArray[np.float32]:
     """Both fields at some pixels, (2, pixels), to the bit as `smooth_field` has them by products."""
-    fields = draws.fields()
-    down, across = mixing_of(draws.height, sigma), mixing_of(draws.width, sigma)
+    fields, down, across = draws.fields(), mixing_of(draws.height, sigma), mixing_of(draws.width, sigma)
     found = np.empty((2, len(rows)), np.float32)
     for lines in _whole_and_rest(draws.height):
         here = np.flatnonzero((rows >= lines.start) & (rows < lines.stop))
         if not len(here):
             continue
-        # of whole tiles any rows make up another tile; what is left over keeps its shape, on which its bits depend
-        chosen, number, whole = np.arange(lines.start, lines.stop), rows[here] - lines.start, _is_whole(lines)
-        if whole:
-            taken = np.bincount(number) > 0
-            chosen, number = _filled(np.flatnonzero(taken)), np.cumsum(taken)[number] - 1
+        taken, which = np.unique(rows[here], return_inverse=True)
+        tall = min(TILE, lines.stop - lines.start)
+        of_rows = _packed((taken - lines.start) % TILE, _alike_rows(tall, draws.width, draws.height))
+        number = of_rows.tile * tall + of_rows.place
+        chosen = np.full(of_rows.tiles * tall, lines.start)
+        chosen[number] = taken
         sums = [mixed(field, down[chosen]) for field in fields]
         for span in _whole_and_rest(draws.width):
             there = np.flatnonzero((columns[here] >= span.start) & (columns[here] < span.stop))
             if not len(there):
                 continue
-            # tile by tile, of which those pixels are taken that lie on the diagonal
-            tile, place = np.divmod(np.arange(len(there)), TILE)
-            left, left_is = columns[here[there]], place
-            if _is_whole(span):
-                left = _filled(left).reshape(-1, TILE)
-            else:
-                left, left_is = np.tile(np.arange(span.start, span.stop), (tile[-1] + 1, 1)), left - span.start
-            right, right_is = number[there], place
-            if whole:
-                right = _filled(right).reshape(-1, TILE)
-            else:
-                right, right_is = np.tile(np.arange(len(chosen)), (tile[-1] + 1, 1)), right
+            wide, x, y = min(TILE, span.stop - span.start), columns[here[there]], rows[here[there]]
+            place = (x - span.start) % TILE * tall + (y - lines.start) % TILE
+            packed = _packed(place, _alike_places(wide, tall, draws.width))
+            left, right = (np.zeros((packed.tiles, side), np.int64) for side in (wide, tall))
+            tile, (of_left, of_right) = packed.tile, np.divmod(packed.place, tall)
+            left[tile, of_left], right[tile, of_right] = x, number[which[there]]
             for field, summed in zip(found, sums, strict=True):
-                tiles = np.empty((len(left), left.shape[1], right.shape[1]), np.float32)
+                tiles = np.empty((packed.tiles, wide, tall), np.float32)
                 _multiply(across[left], summed[right].transpose(0, 2, 1), tiles)
-                field[here[there]] = tiles[tile, left_is, right_is]
+                field[here[there]] = tiles[tile, of_left, of_right]
     return found
 
 
-def _filled(places: Places) -> Places:
-    """The places, the last of them again and again until they fill whole tiles.
+class Alike(NamedTuple):
+    """Places of a tile by the order in which their sums are added up: what is summed at one of a kind may be at another."""
 
-    >>> _filled(np.array([3, 5])).tolist(), len(_filled(np.arange(9)))
-    ([3, 5, 5, 5, 5, 5, 5, 5], 16)
+    kinds: Places  # of each place
+    rooms: tuple[Places, ...]  # of each kind, places that a tile has for it
+    together: bool  # whether there is room for all kinds in one tile
+
+
+class Packed(NamedTuple):
+    """Where things are summed that do not fill tiles."""
+
+    tiles: int
+    tile: Places
+    place: Places
+
+
+def _packed(places: Places, alike: Alike) -> Packed:
+    """Things from these places, in as few tiles as have room for them.
+
+    >>> _packed(np.array([0, 2, 2, 1]), Alike(np.array([0, 0, 1]), (np.array([0, 1]), np.array([2])), together=True))
+    Packed(tiles=2, tile=array([0, 0, 1, 0]), place=array([0, 2, 2, 1]))
     """
-    return places[np.minimum(np.arange(-(-len(places) // TILE) * TILE), len(places) - 1)]
+    tile, place, kinds, tiles = *np.empty((2, len(places)), np.int64), alike.kinds[places], 0
+    for kind, rooms in enumerate(alike.rooms):
+        some, first = np.flatnonzero(kinds == kind), 0 if alike.together else tiles
+        tile[some], room = np.divmod(np.arange(len(some)) + first * len(rooms), len(rooms))
+        place[some] = rooms[room]
+        tiles = max(tiles, first + -(-len(some) // len(rooms)))
+    return Packed(tiles, tile, place)
+
+
+@lru_cache(maxsize=64)
+def _alike_rows(tall: int, width: int, terms: int) -> Alike:
+    """Rows of tiles that are added up in the same order whatever the columns are."""
+    wides = {min(TILE, span.stop - span.start) for span in _whole_and_rest(width)}
+    orders = np.concatenate([_orders(tall, wide, terms, transposed=False) for wide in sorted(wides)], axis=1)
+    kinds = np.unique(orders, axis=0, return_inverse=True)[1].reshape(-1)
+    return Alike(kinds, tuple(np.flatnonzero(kinds == kind) for kind in range(kinds.max() + 1)), together=True)
+
+
+@lru_cache(maxsize=64)
+def _alike_places(tall: int, wide: int, terms: int) -> Alike:
+    """Places of tiles that are added up in the same order; of a kind it has one room a row and column."""
+    kinds, rooms = _orders(tall, wide, terms, transposed=True), []
+    for kind in range(kinds.max() + 1):
+        room, free = [], set(range(wide))
+        for row, is_kind in enumerate(kinds == kind):
+            # along the diagonal, where there is one
+            column = next((at for at in np.roll(np.arange(wide), -row).tolist() if at in free and is_kind[at]), None)
+            if column is not None:
+                free.remove(column)
+                room.append(row * wide + column)
+        rooms.append(np.array(room))
+    return Alike(kinds.reshape(-1), tuple(rooms), together=False)
+
+
+def _orders(tall: int, wide: int, terms: int, *, transposed: bool) -> Places:
+    """Which places of a tile are added up in the same order, (tall, wide): the sums of the same numbers are then the same.
+
+    OpenBLAS's kernels for AVX2 have several orders, those for AVX-512 one.
+    """
+    rng = np.random.default_rng(0)
+    first = np.repeat(rng.random((ORDERED, 1, terms), np.float32), tall, axis=1)
+    second = np.repeat(rng.random((ORDERED, 1, terms), np.float32) - np.float32(0.5), wide, axis=1).transpose(0, 2, 1)
+    sums = np.empty((ORDERED, tall, wide), np.float32)
+    _multiply(first, second if transposed else np.ascontiguousarray(second), sums)
+    return np.unique(sums.reshape(ORDERED, -1), axis=1, return_inverse=True)[1].reshape(tall, wide)
 
 
 @lru_cache(maxsize=4)  # both axes at two sigmas, which severities 1 and 2 have; for 4000 pixels one takes 64 MB
@@ -206,15 +256,14 @@ def mixed(field: Field, mixing: Field) -> Field:
     height, width = len(mixing), field.shape[1]
     total = np.empty((height, width), np.float32)
     for rows in _whole_and_rest(height):
-        tall, most = (TILE, WIDE) if _is_whole(rows) else (rows.stop - rows.start, NARROW)
-        shares = mixing[rows].reshape(-1, tall, len(field))
-        for columns in _whole_and_rest(width, most):
-            _multiply(shares, field[:, columns], total[rows, columns].reshape(*shares.shape[:2], -1))
+        for columns in _whole_and_rest(width):
+            factors = _tiles(mixing[rows], TILE, len(field)), _tiles(field[:, columns], len(field), TILE)
+            _multiply(*factors, _tiles(total[rows, columns], TILE, TILE))
     return total
 
 
 def _multiply(first: Field, second: Field, products: Field) -> None:
-    """Writes the products of tiles, of which only so many terms are summed at once."""
+    """Writes the products of tiles, of which only so many rows and columns are summed at once."""
     for at in range(0, first.shape[-1], SUMMED_AT_ONCE):
         factors = first[..., at : at + SUMMED_AT_ONCE], second[..., at : at + SUMMED_AT_ONCE, :]
         if at == 0:
@@ -223,20 +272,20 @@ def _multiply(first: Field, second: Field, products: Field) -> None:
             products += np.matmul(*factors)
 
 
-def _whole_and_rest(length: int, most: int | None = None) -> list[slice]:
-    """The part of a side that whole tiles cover, in spans of at most so many pixels, and what is left over, if anything is.
+def _whole_and_rest(length: int) -> list[slice]:
+    """The part of a side that whole tiles cover, and what is left over, unless there is none.
 
-    >>> _whole_and_rest(70), _whole_and_rest(19, most=8)
-    ([slice(0, 64, None), slice(64, 70, None)], [slice(0, 8, None), slice(8, 19, None)])
+    >>> _whole_and_rest(70)
+    [slice(0, 64, None), slice(64, 70, None)]
     """
-    rest = length % TILE
-    whole = max(0, length - rest - (TILE if 0 < rest < LEAST_REST else 0))
-    ends = [*range(0, whole, most or max(whole, 1)), whole, length]
-    return [slice(start, stop) for start, stop in pairwise(ends) if start < stop]
+    whole = length - length % TILE
+    return [part for part in (slice(0, whole), slice(whole, length)) if part.start < part.stop]
 
 
-def _is_whole(part: slice) -> bool:
-    return bool((part.stop - part.start) % TILE == 0)
+def _tiles(field: Field, height: int, width: int) -> Field:
+    """The field cut into tiles of this size, or of its own where it is smaller, (rows, columns, height, width): a view."""
+    height, width = min(height, field.shape[0]), min(width, field.shape[1])
+    return field.reshape(field.shape[0] // height, height, field.shape[1] // width, width).transpose(0, 2, 1, 3)
 
 
 class Response(NamedTuple):
