@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patience import PATIENCE, wait_for, wait_until
+from patience import PATIENCE, wait_until
 from review.browsing import WAITING_VOTES, Reviewing
 from shiftproof.curation.project import Item
 
