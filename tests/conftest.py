@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,21 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHIFTPROOF_CACHE", str(folder))
         yield folder
+
+
+NUMBERS = count()
+"""Of the tests of this process that have files."""
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder at a path that no other test of this process has had: much is cached by path, or by path, size and time.
+
+    Before pytest 9.2 the next test of a name has the path of the last one that passed, whose folder is gone.
+    """
+    own = tmp_path / f"test{next(NUMBERS)}"
+    own.mkdir()
+    return own
 
 
 @pytest.fixture(scope="session")
