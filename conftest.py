@@ -15,8 +15,13 @@ ROOM = 4 * 2**30
 
 def pytest_configure() -> None:
     """Files of tests lie in memory: making and removing one on a disk takes many times as much of the processor."""
-    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM and not forbids_programs(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def forbids_programs(folder: Path) -> bool:
+    """Whether no file there can be run, as in the memory of most containers: tests write commands that are."""
+    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
