@@ -201,7 +201,8 @@ def test_the_number_of_threads_does_not_show() -> None:
     here: dict[str, Any] = {}
     exec(script, here)
     names = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"
-    alone = (os.cpu_count() == 1) or all(os.environ.get(name) == "1" for name in names)
+    here_asked = [os.environ[name] for name in reversed(names) if name in os.environ]  # OpenBLAS goes by its own one first
+    alone = os.cpu_count() == 1 or here_asked[:1] == ["1"]
     there = subprocess.run(
         [sys.executable, "-c", script + "sys.stdout.buffer.write(result.tobytes())"],
         env=os.environ | dict.fromkeys(names, "2" if alone else "1"),
