@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import resource
 import statistics
 import sys
@@ -105,11 +106,14 @@ def figure(
 
 
 def machine() -> str:
-    """Processor, threads and Python, for a table of figures."""
+    """Processor, threads and Python, for a table of figures; names of processors in virtual machines say little alone."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), model)
+        told = dict(re.findall(r"^([\w ]+?)\s*: (.*)$", info.read_text().split("\n\n")[0], re.MULTILINE))
+        model = told.get("model name", model)
+        if "cpu family" in told:
+            model += f" (family {told['cpu family']}, model {told['model']})"
     return f"{model}, {os.cpu_count()} threads, Python {platform.python_version()}"
 
 
