@@ -223,11 +223,11 @@ def _orders(tall: int, wide: int, terms: int, *, transposed: bool) -> Places:
 
     OpenBLAS's kernels for AVX2 have several orders, those for AVX-512 one.
     """
-    rng = np.random.default_rng(0)
-    first = np.repeat(rng.random((ORDERED, 1, terms), np.float32), tall, axis=1)
-    second = np.repeat(rng.random((ORDERED, 1, terms), np.float32) - np.float32(0.5), wide, axis=1).transpose(0, 2, 1)
-    sums = np.empty((ORDERED, tall, wide), np.float32)
-    _multiply(first, second if transposed else np.ascontiguousarray(second), sums)
+    rng, sums = np.random.default_rng(0), np.empty((ORDERED, tall, wide), np.float32)
+    for products in sums:
+        first = np.repeat(rng.random((1, terms), np.float32), tall, axis=0)
+        second = np.repeat(rng.random((1, terms), np.float32) - np.float32(0.5), wide, axis=0).T
+        _multiply(first, second if transposed else np.ascontiguousarray(second), products)
     return np.unique(sums.reshape(ORDERED, -1), axis=1, return_inverse=True)[1].reshape(tall, wide)
 
 
