@@ -75,7 +75,7 @@ def test_transforms_find_the_pixels_of_products_with_the_same_draws(
 
 
 @pytest.mark.skipif(not cv2.checkHardwareSupport(AVX2), reason="this processor has no AVX2")
-def test_pixels_are_those_of_products_where_the_order_of_a_sum_hangs_on_its_place() -> None:
+def test_pixels_are_those_of_products_where_the_order_of_a_sum_depends_on_its_place() -> None:
     """As with the kernels of OpenBLAS for AVX2, which it can be told to use where it has better ones."""
     script = (
         "import numpy as np; from shiftproof.corruptions.kernels import smoothing\n"

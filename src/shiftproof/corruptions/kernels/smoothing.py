@@ -20,7 +20,7 @@ from shiftproof.corruptions.kernels.filters import gaussian, gaussian_kernel
 
 CUT_OFF = 3.0  # sigmas, where everything else is cut off at 4
 TILE, SUMMED_AT_ONCE = 32, 256  # larger products are shared out among threads, and their sums then depend on how many
-ORDERED = 16  # sums by which orders are told apart; two that differ come to the same at most every other time
+PROBES = 16  # sums by which summation orders are told apart; two that differ come to the same at most every other time
 LARGE = 1 << 14  # pixels from which on transforms of lengths without large factors are sooner done than products
 LONG = 1200  # pixels of both sides together, from which on transforms of all lengths are
 
@@ -140,7 +140,7 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
             continue
         taken, which = np.unique(rows[here], return_inverse=True)
         tall = min(TILE, lines.stop - lines.start)
-        of_rows = _packed((taken - lines.start) % TILE, _alike_rows(tall, draws.width, draws.height))
+        of_rows = _packed((taken - lines.start) % TILE, _orders_of_rows(tall, draws.width, draws.height))
         number = of_rows.tile * tall + of_rows.place
         chosen = np.full(of_rows.tiles * tall, lines.start)
         chosen[number] = taken
@@ -151,7 +151,7 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
                 continue
             wide, x, y = min(TILE, span.stop - span.start), columns[here[there]], rows[here[there]]
             place = (x - span.start) % TILE * tall + (y - lines.start) % TILE
-            packed = _packed(place, _alike_places(wide, tall, draws.width))
+            packed = _packed(place, _orders_of_places(wide, tall, draws.width))
             left, right = (np.zeros((packed.tiles, side), np.int64) for side in (wide, tall))
             tile, (of_left, of_right) = packed.tile, np.divmod(packed.place, tall)
             left[tile, of_left], right[tile, of_right] = x, number[which[there]]
@@ -162,8 +162,8 @@ def fields_at(draws: Draws, sigma: float, rows: Places, columns: Places) -> NDAr
     return found
 
 
-class Alike(NamedTuple):
-    """Places of a tile by the order in which their sums are added up: what is summed at one of a kind may be at another."""
+class SummationOrders(NamedTuple):
+    """Places of a tile by the order in which their sums are added up: of one kind, each may stand for another."""
 
     kinds: Places  # of each place
     rooms: tuple[Places, ...]  # of each kind, places that a tile has for it
@@ -178,15 +178,16 @@ class Packed(NamedTuple):
     place: Places
 
 
-def _packed(places: Places, alike: Alike) -> Packed:
+def _packed(places: Places, orders: SummationOrders) -> Packed:
     """Things from these places, in as few tiles as have room for them.
 
-    >>> _packed(np.array([0, 2, 2, 1]), Alike(np.array([0, 0, 1]), (np.array([0, 1]), np.array([2])), together=True))
+    >>> orders = SummationOrders(np.array([0, 0, 1]), (np.array([0, 1]), np.array([2])), together=True)
+    >>> _packed(np.array([0, 2, 2, 1]), orders)
     Packed(tiles=2, tile=array([0, 0, 1, 0]), place=array([0, 2, 2, 1]))
     """
-    tile, place, kinds, tiles = *np.empty((2, len(places)), np.int64), alike.kinds[places], 0
-    for kind, rooms in enumerate(alike.rooms):
-        some, first = np.flatnonzero(kinds == kind), 0 if alike.together else tiles
+    tile, place, kinds, tiles = *np.empty((2, len(places)), np.int64), orders.kinds[places], 0
+    for kind, rooms in enumerate(orders.rooms):
+        some, first = np.flatnonzero(kinds == kind), 0 if orders.together else tiles
         tile[some], room = np.divmod(np.arange(len(some)) + first * len(rooms), len(rooms))
         place[some] = rooms[room]
         tiles = max(tiles, first + -(-len(some) // len(rooms)))
@@ -194,41 +195,41 @@ def _packed(places: Places, alike: Alike) -> Packed:
 
 
 @lru_cache(maxsize=64)
-def _alike_rows(tall: int, width: int, terms: int) -> Alike:
-    """Rows of tiles that are added up in the same order whatever the columns are."""
+def _orders_of_rows(tall: int, width: int, terms: int) -> SummationOrders:
+    """Rows of tiles that have the same summation order in every column."""
     wides = {min(TILE, span.stop - span.start) for span in _whole_and_rest(width)}
-    orders = np.concatenate([_orders(tall, wide, terms, transposed=False) for wide in sorted(wides)], axis=1)
+    orders = np.concatenate([_summation_orders(tall, wide, terms, transposed=False) for wide in sorted(wides)], axis=1)
     kinds = np.unique(orders, axis=0, return_inverse=True)[1].reshape(-1)
-    return Alike(kinds, tuple(np.flatnonzero(kinds == kind) for kind in range(kinds.max() + 1)), together=True)
+    return SummationOrders(kinds, tuple(np.flatnonzero(kinds == kind) for kind in range(kinds.max() + 1)), together=True)
 
 
 @lru_cache(maxsize=64)
-def _alike_places(tall: int, wide: int, terms: int) -> Alike:
-    """Places of tiles that are added up in the same order; of a kind it has one room a row and column."""
-    kinds, rooms = _orders(tall, wide, terms, transposed=True), []
+def _orders_of_places(left: int, right: int, terms: int) -> SummationOrders:
+    """Places of tiles that have the same summation order; rooms of a kind are in rows and columns of their own."""
+    kinds, rooms = _summation_orders(left, right, terms, transposed=True), []
     for kind in range(kinds.max() + 1):
-        room, free = [], set(range(wide))
+        room, free = [], set(range(right))
         for row, is_kind in enumerate(kinds == kind):
             # along the diagonal, where there is one
-            column = next((at for at in np.roll(np.arange(wide), -row).tolist() if at in free and is_kind[at]), None)
+            column = next((at for at in np.roll(np.arange(right), -row).tolist() if at in free and is_kind[at]), None)
             if column is not None:
                 free.remove(column)
-                room.append(row * wide + column)
+                room.append(row * right + column)
         rooms.append(np.array(room))
-    return Alike(kinds.reshape(-1), tuple(rooms), together=False)
+    return SummationOrders(kinds.reshape(-1), tuple(rooms), together=False)
 
 
-def _orders(tall: int, wide: int, terms: int, *, transposed: bool) -> Places:
-    """Which places of a tile are added up in the same order, (tall, wide): the sums of the same numbers are then the same.
+def _summation_orders(tall: int, wide: int, terms: int, *, transposed: bool) -> Places:
+    """Which places of a tile have the same summation order, (tall, wide): the sums of the same numbers are then the same.
 
-    OpenBLAS's kernels for AVX2 have several orders, those for AVX-512 one.
+    OpenBLAS's kernels for AVX2 have several, those for AVX-512 one in whole tiles.
     """
-    rng, sums = np.random.default_rng(0), np.empty((ORDERED, tall, wide), np.float32)
+    rng, sums = np.random.default_rng(0), np.empty((PROBES, tall, wide), np.float32)
     for products in sums:
         first = np.repeat(rng.random((1, terms), np.float32), tall, axis=0)
         second = np.repeat(rng.random((1, terms), np.float32) - np.float32(0.5), wide, axis=0).T
         _multiply(first, second if transposed else np.ascontiguousarray(second), products)
-    return np.unique(sums.reshape(ORDERED, -1), axis=1, return_inverse=True)[1].reshape(tall, wide)
+    return np.unique(sums.reshape(PROBES, -1), axis=1, return_inverse=True)[1].reshape(tall, wide)
 
 
 @lru_cache(maxsize=4)  # both axes at two sigmas, which severities 1 and 2 have; for 4000 pixels one takes 64 MB
@@ -263,7 +264,7 @@ def mixed(field: Field, mixing: Field) -> Field:
 
 
 def _multiply(first: Field, second: Field, products: Field) -> None:
-    """Writes the products of tiles, of which only so many rows and columns are summed at once."""
+    """Writes the products of tiles, of which only so many terms are summed at once."""
     for at in range(0, first.shape[-1], SUMMED_AT_ONCE):
         factors = first[..., at : at + SUMMED_AT_ONCE], second[..., at : at + SUMMED_AT_ONCE, :]
         if at == 0:
